@@ -136,7 +136,7 @@ impl WritableTable {
 
     fn put_frame(&self, py: Python<'_>, how: &How, mut frame: Frame) -> PyResult<u64> {
         let transaction = self.transaction.get();
-        let way = transaction.with(py, |tx| frame.way(tx.view().schema(), &self.table))?;
+        let mut way = transaction.with(py, |tx| frame.way(tx.view().schema(), &self.table))?;
         let present = frame.present(&self.table);
         let mut count = 0;
         while let Some(batch) = py.detach(|| frame.next()) {

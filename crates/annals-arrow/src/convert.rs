@@ -1,13 +1,17 @@
 //! Values of Arrow, and the values of a field that they are.
 
-use annals::{AnyDecimal, Date, RowId, Timestamp, Type, Uuid, ValueRef};
+use std::fmt;
+
+use annals::{AnyDecimal, Date, Error, RowId, Timestamp, Type, Uuid, ValueRef};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Date64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, downcast_dictionary_array};
+use arrow_array::{Array, ArrowPrimitiveType, downcast_dictionary_array};
+use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
 
 /// A value, as wide as its kind has them.
@@ -25,10 +29,42 @@ pub(crate) enum Wide<'a> {
     Decimal(i128, i8),
     /// A time that microseconds don't hold.
     Finer,
+    /// A number with more digits than any field has.
+    Longer,
 }
+
+impl fmt::Display for Wide<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = match *self {
+            Self::Null => ValueRef::Null,
+            Self::Bool(v) => ValueRef::Bool(v),
+            Self::Integer(v) => return write!(f, "{v}"),
+            Self::Float32(v) => ValueRef::Float32(v),
+            Self::Float64(v) => ValueRef::Float64(v),
+            Self::Text(v) => return write!(f, "{:?}", annals_schema::shorten(v)),
+            Self::Bytes(v) => ValueRef::Bytes(v.get(..SHOWN).unwrap_or(v)),
+            Self::Days(v) => ValueRef::Date(Date(v)),
+            Self::Microseconds(v) => ValueRef::Timestamp(v),
+            Self::Decimal(units, scale) => match u8::try_from(scale) {
+                Ok(scale) => ValueRef::Decimal(AnyDecimal::new(units, scale)),
+                Err(_) => return write!(f, "{units}e{}", scale.unsigned_abs()),
+            },
+            Self::Finer => return f.write_str("a time that isn't a whole number of microseconds"),
+            Self::Longer => return f.write_str("a number with more digits than 128 bits hold"),
+        };
+        annals_schema::write_value(f, value)?;
+        f.write_str(if matches!(self, Self::Bytes(v) if v.len() > SHOWN) { ".." } else { "" })
+    }
+}
+
+/// How many bytes of a value are shown.
+const SHOWN: usize = 32;
 
 /// Reads one value of a column.
 pub(crate) type Read<'a> = Box<dyn Fn(usize) -> Wide<'a> + 'a>;
+
+/// A float of 16 bits.
+type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 const DAY: i64 = 86_400_000_000;
 
@@ -58,12 +94,11 @@ pub(crate) fn reader<'a>(array: &'a dyn Array) -> Option<Read<'a>> {
         DataType::UInt16 => numbers!(UInt16Type, |v: u16| Wide::Integer(v.into())),
         DataType::UInt32 => numbers!(UInt32Type, |v: u32| Wide::Integer(v.into())),
         DataType::UInt64 => numbers!(UInt64Type, |v: u64| Wide::Integer(v.into())),
+        DataType::Float16 => numbers!(Float16Type, |v: Half| Wide::Float32(v.to_f32())),
         DataType::Float32 => numbers!(Float32Type, Wide::Float32),
         DataType::Float64 => numbers!(Float64Type, Wide::Float64),
         DataType::Date32 => numbers!(Date32Type, Wide::Days),
-        DataType::Date64 => {
-            numbers!(Date64Type, |v: i64| scaled(v, 1000))
-        }
+        DataType::Date64 => numbers!(Date64Type, |v: i64| scaled(v, 1000)),
         DataType::Timestamp(unit, _) => match unit {
             TimeUnit::Second => numbers!(TimestampSecondType, |v: i64| scaled(v, 1_000_000)),
             TimeUnit::Millisecond => numbers!(TimestampMillisecondType, |v: i64| scaled(v, 1000)),
@@ -73,9 +108,18 @@ pub(crate) fn reader<'a>(array: &'a dyn Array) -> Option<Read<'a>> {
                 _ => Wide::Finer,
             }),
         },
-        DataType::Decimal128(_, scale) => {
-            let scale = *scale;
+        &DataType::Decimal32(_, scale) => {
+            numbers!(Decimal32Type, move |v: i32| Wide::Decimal(v.into(), scale))
+        }
+        &DataType::Decimal64(_, scale) => {
+            numbers!(Decimal64Type, move |v: i64| Wide::Decimal(v.into(), scale))
+        }
+        &DataType::Decimal128(_, scale) => {
             numbers!(Decimal128Type, move |v: i128| Wide::Decimal(v, scale))
+        }
+        &DataType::Decimal256(_, scale) => {
+            let wide = move |v: i128| Wide::Decimal(v, scale);
+            numbers!(Decimal256Type, move |v: i256| v.to_i128().map_or(Wide::Longer, wide))
         }
         DataType::Utf8 => others!(array.as_string::<i32>(), Wide::Text),
         DataType::LargeUtf8 => others!(array.as_string::<i64>(), Wide::Text),
@@ -91,6 +135,45 @@ pub(crate) fn reader<'a>(array: &'a dyn Array) -> Option<Read<'a>> {
     Some(match nulls {
         None => read,
         Some(nulls) => Box::new(move |row| if nulls.is_null(row) { Wide::Null } else { read(row) }),
+    })
+}
+
+/// Returns the error for a column that can't be imported.
+pub(crate) fn no_field(column: impl fmt::Display, ty: &DataType) -> Error {
+    Error::invalid(format!(
+        "{column}: no field takes values of Arrow's type {ty}; leave the column out, or make texts or numbers of it \
+         before"
+    ))
+}
+
+/// Returns the type of fields that hold the values of a type of Arrow; `None` if no field takes such values.
+pub(crate) fn field_type(ty: &DataType) -> Option<Type> {
+    Some(match ty {
+        DataType::Boolean => Type::Bool,
+        DataType::Int8 => Type::Int8,
+        DataType::Int16 => Type::Int16,
+        DataType::Int32 => Type::Int32,
+        DataType::Int64 => Type::Int64,
+        DataType::UInt8 => Type::UInt8,
+        DataType::UInt16 => Type::UInt16,
+        DataType::UInt32 => Type::UInt32,
+        DataType::UInt64 => Type::UInt64,
+        DataType::Float16 | DataType::Float32 => Type::Float32,
+        DataType::Float64 => Type::Float64,
+        DataType::Date32 => Type::Date,
+        DataType::Date64 | DataType::Timestamp(..) => Type::Timestamp,
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => Type::named(&format!("decimal({})", (*scale).max(0)))?,
+        // Nothing is known of a column of nulls.
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::String,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Type::Bytes,
+        DataType::FixedSizeBinary(len) => {
+            Type::named(&format!("bytes({len})")).unwrap_or(Type::Bytes)
+        }
+        DataType::Dictionary(_, values) => field_type(values)?,
+        _ => return None,
     })
 }
 
@@ -112,7 +195,7 @@ fn scaled(value: i64, by: i64) -> Wide<'static> {
 pub(crate) fn value(ty: Type, wide: Wide<'_>) -> Option<ValueRef<'_>> {
     Some(match (ty, wide) {
         (_, Wide::Null) => ValueRef::Null,
-        (_, Wide::Finer) => return None,
+        (_, Wide::Finer | Wide::Longer) => return None,
         (Type::Bool, Wide::Bool(v)) => ValueRef::Bool(v),
         (Type::Float32, Wide::Float32(v)) => ValueRef::Float32(v),
         (Type::Float32, Wide::Float64(v)) => narrow(v).map(ValueRef::Float32)?,

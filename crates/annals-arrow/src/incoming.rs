@@ -1,16 +1,17 @@
 //! Record batches as rows of a table.
 
-use std::fmt::Write as _;
+use std::collections::HashSet;
 
 use annals::{
-    Blob, Error, ErrorKind, Field, Result, RowId, Schema, Table, TableNumber, Transaction, Type,
-    Value, ValueRef,
+    Blob, Error, Field, Result, RowId, Schema, Table, TableNumber, Transaction, Type, Value,
+    ValueRef,
 };
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as Columns;
 
-use crate::batches::table_of;
-use crate::convert::{Read, Wide, reader, value};
+use crate::batches::{Batches, table_of};
+use crate::convert::{Read, Wide, no_field, reader, value};
+use crate::from_arrow;
 
 /// Takes the rows.
 pub trait Sink {
@@ -63,6 +64,8 @@ pub struct Incoming {
     /// For each field the place of its column; without one it gets its default.
     columns: Vec<Option<usize>>,
     defaults: Vec<Value>,
+    /// The number of rows in the batches before.
+    before: u64,
 }
 
 impl Incoming {
@@ -70,15 +73,18 @@ impl Incoming {
     /// next ids. Fields without a column get their default.
     ///
     /// # Errors
-    /// `NotFound`: there is no such table; `Invalid`: a column is of no field.
+    /// `NotFound`: there is no such table; `Invalid`: a column is of no field, or there twice.
     pub fn new(schema: &Schema, table: TableNumber, columns: &Columns) -> Result<Self> {
         let table = table_of(schema, table)?;
         let named = |name: &str| columns.fields().iter().position(|column| column.name() == name);
         let keys: Vec<String> =
             table.fields.iter().map(|field| annals_json::key(table, field)).collect();
-        for column in columns.fields() {
-            if column.name() != "id" && !keys.contains(column.name()) {
-                let name = column.name();
+        let mut names = HashSet::new();
+        for name in columns.fields().iter().map(|column| column.name()) {
+            if !names.insert(name) {
+                return Err(Error::invalid(format!("column {name:?} is there twice")));
+            }
+            if name != "id" && !keys.contains(name) {
                 let known = keys.join(", ");
                 return Err(Error::invalid(format!(
                     "table `{}` has no field {name:?}; its columns are: id, {known}",
@@ -91,15 +97,16 @@ impl Incoming {
             columns: keys.iter().map(|key| named(key)).collect(),
             defaults: table.fields.iter().map(Field::default_value).collect(),
             table: table.clone(),
+            before: 0,
         })
     }
 
-    /// Inserts the rows of a batch; returns how many there were.
+    /// Inserts the rows of the next batch; returns how many there were.
     ///
     /// # Errors
-    /// `Invalid`: a value doesn't fit its field (the message names the row of the batch and the field). Those of the
-    /// sink.
-    pub fn insert(&self, batch: &RecordBatch, sink: &mut impl Sink) -> Result<u64> {
+    /// `Invalid`: a value doesn't fit its field. The message names the field and the row, by its number among all rows
+    /// of all batches, from 0. Those of the sink.
+    pub fn insert(&mut self, batch: &RecordBatch, sink: &mut impl Sink) -> Result<u64> {
         let id = self.id.map(|at| self.read(batch, at, "id")).transpose()?;
         let columns = self.table.fields.iter().zip(&self.columns);
         let columns = columns
@@ -124,9 +131,16 @@ impl Incoming {
                 });
             }
             let inserted = sink.insert(given, &values);
-            inserted.map_err(|error| error.within(format!("row {row} of the batch")))?;
+            inserted.map_err(|error| error.within(self.row(row)))?;
         }
+        drop((id, columns));
+        self.before += batch.num_rows() as u64;
         Ok(batch.num_rows() as u64)
+    }
+
+    /// Returns what messages call a row of the batch.
+    fn row(&self, row: usize) -> String {
+        format!("row {} (counted from 0)", self.before + row as u64)
     }
 
     fn value<'v>(
@@ -151,26 +165,35 @@ impl Incoming {
         };
         reader(array.as_ref()).ok_or_else(|| {
             let (table, ty) = (&self.table.name, array.data_type());
-            let message = format!(
-                "table `{table}`, field `{name}`: no field takes values of Arrow's type {ty}"
-            );
-            Error::new(ErrorKind::Invalid, message)
+            no_field(format_args!("table `{table}`, field `{name}`"), ty)
         })
     }
 
     fn misfit(&self, row: usize, name: &str, wide: Wide<'_>, ty: &str) -> Error {
-        let mut shown = String::new();
-        // Writing to a string doesn't fail.
-        let _infallible = match wide {
-            Wide::Finer => write!(shown, "a time that isn't a whole number of microseconds"),
-            wide => write!(shown, "{wide:?}"),
-        };
-        if shown.len() > 200 {
-            shown = shown.chars().take(200).chain("..".chars()).collect();
-        }
-        let table = &self.table.name;
+        let (table, row) = (&self.table.name, self.row(row));
         Error::invalid(format!(
-            "row {row} of the batch: table `{table}`, field `{name}`: {shown} isn't a value of type {ty}"
+            "{row}: table `{table}`, field `{name}`: {wide} isn't a value of type {ty}"
         ))
     }
+}
+
+/// True if the values of a column of batches are ids of rows, and ascend.
+///
+/// # Errors
+/// Those of the batches.
+pub fn are_ids(batches: Batches, at: usize) -> Result<bool> {
+    let mut last = None;
+    for batch in batches {
+        let batch = batch.map_err(from_arrow)?;
+        let read = batch.columns().get(at).and_then(|array| reader(array.as_ref()));
+        let Some(read) = read else { return Ok(false) };
+        for row in 0..batch.num_rows() {
+            let Wide::Integer(id) = read(row) else { return Ok(false) };
+            if last.is_some_and(|last| last >= id) || id < 0 || id > RowId::MAX.0.into() {
+                return Ok(false);
+            }
+            last = Some(id);
+        }
+    }
+    Ok(true)
 }

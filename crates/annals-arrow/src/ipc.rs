@@ -1,10 +1,11 @@
 //! Streams of Arrow's own format: what `Accept: application/vnd.apache.arrow.stream` means.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read, Write};
 
-use annals::Result;
+use annals::{Error, ErrorKind, Result};
 use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_ipc::reader::StreamReader;
+use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 
@@ -106,6 +107,23 @@ impl Iterator for Pieces {
         self.writer = (!is_over).then_some(writer);
         Some(Ok(piece))
     }
+}
+
+/// Reads a file of Arrow: one with the batches' places at its end, as Feather's second version is, or a stream.
+///
+/// # Errors
+/// `Invalid`: it is neither; `Io`.
+pub fn read_file(file: File) -> Result<Batches> {
+    let mut input = BufReader::new(file);
+    let start = input.fill_buf().map_err(|error| Error::io("cannot read", error))?;
+    if start.starts_with(b"ARROW1") {
+        return Ok(Box::new(FileReader::try_new(input, None).map_err(from_arrow)?));
+    }
+    if start.starts_with(b"FEA1") {
+        let what = "it is of the first version of Feather; write it with the second, which is Arrow's format of files";
+        return Err(Error::new(ErrorKind::Unsupported, what));
+    }
+    read(input)
 }
 
 /// Reads a stream.

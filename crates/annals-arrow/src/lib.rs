@@ -15,7 +15,7 @@
 //! let batches: Vec<_> = TableBatches::of(&db.read(), table.number)?.collect::<Result<_, _>>()?;
 //! assert_eq!(batches[0].num_rows(), 1);
 //!
-//! let incoming = Incoming::new(&schema, table.number, &batches[0].schema())?;
+//! let mut incoming = Incoming::new(&schema, table.number, &batches[0].schema())?;
 //! let copy = Database::in_memory()?;
 //! copy.upgrade(&schema, &mut |_, _| unreachable!("it has no custom function"))?;
 //! copy.write(|tx| incoming.insert(&batches[0], &mut Inserting::new(tx, table.number)))?;
@@ -41,9 +41,9 @@ mod pinned;
 mod shape;
 
 pub use batches::{Batches, Options, TableBatches};
-pub use incoming::{Incoming, Inserting, Sink};
+pub use incoming::{Incoming, Inserting, Sink, are_ids};
 pub use past::PastBatches;
-pub use shape::{TYPE_KEY, table_schema};
+pub use shape::{TYPE_KEY, field_type_of, table_schema};
 
 use annals::{Error, ErrorKind, Result};
 use arrow_array::RecordBatch;

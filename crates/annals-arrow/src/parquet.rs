@@ -1,4 +1,4 @@
-//! Parquet files, compressed with zstd.
+//! Parquet files: written with zstd, and read with each compression in use.
 
 use std::fs::File;
 use std::io::Write;

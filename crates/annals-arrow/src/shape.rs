@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use annals::{Field, Schema, Table, TableView, Type};
+use annals::{Field, Result, Schema, Table, TableView, Type};
 use arrow_schema::{DataType, Field as Column, Schema as Columns, SchemaRef, TimeUnit};
+
+use crate::convert::{field_type, no_field};
 
 /// The key of a field's metadata with its type in the schema language, as in `decimal(2)` or `references city`.
 pub const TYPE_KEY: &str = "annals.type";
@@ -67,6 +69,23 @@ fn type_text(schema: &Schema, ty: Type) -> String {
         }
         ty => ty.to_string(),
     }
+}
+
+/// Returns the type of a field that holds all values of a column, if the column's nullability is the field's: the one
+/// that an Annals database had there, or else what Arrow's type means. References are numbers, since their table isn't
+/// known.
+///
+/// # Errors
+/// `Invalid`: no field takes values of its type.
+pub fn field_type_of(column: &Column) -> Result<Type> {
+    let ours = column.metadata().get(TYPE_KEY).and_then(|text| Type::named(text));
+    let extension = match column.extension_type_name() {
+        Some("arrow.uuid") => Some(Type::Uuid),
+        Some("arrow.json") => Some(Type::Json),
+        _ => None,
+    };
+    let ty = ours.or(extension).or_else(|| field_type(column.data_type()));
+    ty.ok_or_else(|| no_field(format_args!("column {:?}", column.name()), column.data_type()))
 }
 
 /// Returns the Arrow type of a field's values.

@@ -115,7 +115,12 @@ pub(crate) fn table<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
         let names = schema.tables().iter().map(|table| table.name.as_str());
         Error::new(
             annals::ErrorKind::NotFound,
-            format!("there is no table {:?}; {}", shorten(name), those("tables", names)),
+            format!(
+                "there is no table {:?}; {}{}",
+                shorten(name),
+                near(name, names.clone()),
+                those("tables", names)
+            ),
         )
     })
 }
@@ -132,13 +137,22 @@ pub(crate) fn field<'s>(table: &'s Table, name: &str) -> Result<&'s Field> {
         Error::new(
             annals::ErrorKind::NotFound,
             format!(
-                "table {} has no field {:?}; {}",
+                "table {} has no field {:?}; {}{}",
                 table.name,
                 shorten(name),
+                near(name, names.clone()),
                 those("fields", names)
             ),
         )
     })
+}
+
+/// Returns a question for the name that is probably meant, to stand before a list; empty if none is.
+pub(crate) fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> String {
+    // One letter is near to each other one.
+    let name = Some(name).filter(|name| name.len() > 1);
+    let near = name.and_then(|name| annals_schema::nearest(name, names));
+    near.map_or_else(String::new, |near| format!("did you mean `{near}`? "))
 }
 
 /// Lists names for the end of an error message.

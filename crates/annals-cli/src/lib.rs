@@ -8,11 +8,13 @@
 
 #[cfg(test)]
 mod advice;
+mod arguments;
 mod cell;
 mod commands;
 mod dump;
 mod exchange;
 mod files;
+mod hints;
 mod joedb;
 mod language;
 mod new_file;
@@ -22,12 +24,13 @@ mod present;
 mod progress;
 mod remote;
 mod shell;
+mod unfinished;
 
 use std::io::{BufRead, ErrorKind as IoKind, Write};
 use std::process::ExitCode;
 
 use annals::storage::Directory;
-use annals::{Database, Error, Level};
+use annals::{Database, Level};
 use clap::{Parser, Subcommand};
 
 /// The status of a command that didn't fail.
@@ -121,12 +124,16 @@ pub fn main(has_output: bool) -> ExitCode {
     if !has_output {
         output::close();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments::with_either_json(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
             // Status 2 means damage in `check`, so a wrong argument must not cause it.
             let wrong = error.use_stderr();
-            let printed = error.print().is_ok() && (wrong || has_output);
+            let is_printed = match error.print() {
+                Ok(()) => true,
+                Err(error) => error.kind() == IoKind::BrokenPipe,
+            };
+            let printed = is_printed && (wrong || has_output);
             return if wrong || !printed { ExitCode::from(1) } else { ExitCode::SUCCESS };
         }
     };
@@ -137,10 +144,12 @@ pub fn main(has_output: bool) -> ExitCode {
         Ok(Outcome::Damaged) => ExitCode::from(2),
         Ok(Outcome::Unapplied | Outcome::Upgradable | Outcome::Differs) => ExitCode::from(3),
         Ok(Outcome::Incompatible) => ExitCode::from(4),
+        Err(_) if output::has_lost_reader() => match commands::is_behind() {
+            true => ExitCode::from(1),
+            false => ExitCode::from(cli.command.status_without_reader()),
+        },
         Err(error) => {
-            if !reader_left(&error) {
-                output::say(&format!("error: {}", output::plain(&error.to_string())));
-            }
+            hints::tell(&error);
             ExitCode::from(1)
         }
     }
@@ -214,6 +223,9 @@ pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec
 }
 
 fn run(command: &Command) -> annals::Result<Outcome> {
+    if matches!(command, Command::Import(_) | Command::Export(_)) {
+        unfinished::remove_at_interrupt();
+    }
     match command {
         Command::Shell(arguments) => commands::shell::run(arguments),
         #[cfg(feature = "sqlite")]
@@ -256,7 +268,21 @@ fn run(command: &Command) -> annals::Result<Outcome> {
     }
 }
 
-/// True if the error is only that the reader closed the output (`annals log F | head`), which needs no message.
-fn reader_left(error: &Error) -> bool {
-    error.io_error().is_some_and(|cause| cause.kind() == IoKind::BrokenPipe)
+impl Command {
+    /// Returns the status if the reader closed standard output before its end (`annals log F | head`), which needs no
+    /// message: that of success, if the command only shows something.
+    const fn status_without_reader(&self) -> u8 {
+        match self {
+            // What it shows are differences.
+            Self::Diff(_) => 3,
+            Self::Log(_) | Self::History(_) | Self::Blame(_) | Self::Dump(_) | Self::Info(_) => 0,
+            #[cfg(feature = "sqlite")]
+            Self::Sql(_) => 0,
+            // Damage is said elsewhere, and is no error of writing.
+            Self::Check(_) | Self::Compile(_) | Self::Completions(_) | Self::Man(_) => 0,
+            Self::Schema(arguments) if arguments.only_shows() => 0,
+            // A script wasn't run to its end, or nobody knows that something was done.
+            _ => 1,
+        }
+    }
 }

@@ -15,6 +15,7 @@ use annals::storage::{Clock as _, Directory, FileDirectory, Permissions, Storage
 use annals::{Error, ErrorKind, Result};
 
 use crate::files::{cannot, holds_database};
+use crate::unfinished::Unfinished;
 
 /// A file being written under a temporary name beside the one it will have. Dropped before
 /// [`finish`](NewFile::finish), it is removed. A link is kept: its target is replaced. A pipe or a character device
@@ -33,6 +34,8 @@ struct Place {
     storage: Arc<dyn Storage>,
     /// The option by which another file of the name may be replaced, if it wasn't given.
     unless: Option<&'static str>,
+    /// Until the file has its name.
+    _unfinished: Unfinished,
 }
 
 /// The target of the output.
@@ -84,11 +87,12 @@ impl NewFile {
         let (directory, name) = split.map_err(|error| cannot("write", &target, error))?;
         let temporary = format!(".annals-{:016x}.tmp", SystemClock.random());
         let directory = directory.for_journal(&temporary, permissions).unwrap_or(directory);
+        let _unfinished = Unfinished::new(&target, &temporary);
         let created = directory.create(&temporary);
         let storage = created.map_err(|error| cannot("write", &target, error))?;
         let out = Out::File(Arc::clone(&storage), 0);
         let writer = Some(BufWriter::with_capacity(1 << 16, out));
-        let place = Some(Place { directory, temporary, name, storage, unless });
+        let place = Some(Place { directory, temporary, name, storage, unless, _unfinished });
         Ok(Self { writer, place, target })
     }
 

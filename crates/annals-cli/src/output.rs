@@ -36,11 +36,20 @@ pub(crate) fn close() {
     IS_CLOSED.store(true, Ordering::Relaxed);
 }
 
+/// Set if the reader of standard output closed it.
+static HAS_LOST_READER: AtomicBool = AtomicBool::new(false);
+
+/// True if the reader of standard output closed it before all was written, as in `annals log F | head`.
+pub(crate) fn has_lost_reader() -> bool {
+    HAS_LOST_READER.load(Ordering::Relaxed)
+}
+
 /// Standard output, locked for the whole command; or its replacement.
 pub(crate) struct Output {
     writer: BufWriter<Box<dyn Write>>,
     interrupts: Option<Rc<Interrupts>>,
     shown: String,
+    is_standard: bool,
     is_terminal: bool,
     contents: Contents,
 }
@@ -72,9 +81,11 @@ impl Output {
     pub(crate) fn new() -> Self {
         match IS_CLOSED.load(Ordering::Relaxed) {
             true => Self::to(Closed),
-            false => {
-                Self { is_terminal: io::stdout().is_terminal(), ..Self::to(io::stdout().lock()) }
-            }
+            false => Self {
+                is_standard: true,
+                is_terminal: io::stdout().is_terminal(),
+                ..Self::to(io::stdout().lock())
+            },
         }
     }
 
@@ -85,6 +96,7 @@ impl Output {
             writer,
             interrupts: None,
             shown: "standard output".to_owned(),
+            is_standard: false,
             is_terminal: false,
             contents: Contents::Nothing,
         }
@@ -93,6 +105,11 @@ impl Output {
     /// Writes to a file, as errors name it.
     pub(crate) fn to_file(writer: impl Write + 'static, shown: impl Into<String>) -> Self {
         Self { shown: shown.into(), ..Self::to(writer) }
+    }
+
+    /// Returns how many columns it has, if it is a terminal.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.is_terminal.then(terminal_width)
     }
 
     /// Sets whether an interrupt ends the output from now on.
@@ -161,8 +178,18 @@ impl Output {
     }
 
     fn cannot_write(&self, error: io::Error) -> Error {
+        if self.is_standard && error.kind() == io::ErrorKind::BrokenPipe {
+            HAS_LOST_READER.store(true, Ordering::Relaxed);
+        }
         Error::io(format!("cannot write to {}", self.shown), error)
     }
+}
+
+/// Returns how many columns the terminal has.
+pub(crate) fn terminal_width() -> usize {
+    /// Where the terminal doesn't say it.
+    const USUAL: usize = 80;
+    terminal_size::terminal_size().map_or(USUAL, |(width, _)| usize::from(width.0))
 }
 
 /// Makes a message fit for a terminal, whatever text of the user's it repeats: control characters

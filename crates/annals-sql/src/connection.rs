@@ -352,8 +352,17 @@ impl Connection {
         };
         match self.left_out.iter().find(is_it) {
             Some((name, why)) => format!("`{name}` isn't there: {why}"),
-            None => self.with_quotes(message),
+            None => self.with_name(missing).map_or_else(
+                || self.with_quotes(message.clone()),
+                |near| format!("{message}; did you mean `{near}`?"),
+            ),
         }
+    }
+
+    /// Returns the name of the table that is probably meant by one that isn't there.
+    fn with_name(&self, missing: Option<&str>) -> Option<&str> {
+        let names = self.schema.tables().iter().map(|table| table.name.as_str());
+        annals_schema::nearest(missing?, names)
     }
 
     /// Says of a word of SQL that is also the name of a table or field that it needs quotes.

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 #![allow(clippy::disallowed_methods, reason = "files of Parquet are ordinary ones")]
 
+mod formats;
+
 use annals::{Database, Result, RowId, Schema, TableNumber, Type, Value, ValueRef};
 use annals_arrow::{
     Batches, Incoming, Inserting, Options, PastBatches, TableBatches, from_arrow, ipc, parquet,
@@ -81,7 +83,7 @@ fn rows(db: &Database) -> Vec<String> {
 
 fn copied(schema: &Schema, batches: impl RecordBatchReader) -> Result<Database> {
     let copy = upgraded(schema);
-    let incoming = Incoming::new(schema, TABLE, &batches.schema())?;
+    let mut incoming = Incoming::new(schema, TABLE, &batches.schema())?;
     copy.write(|tx| {
         for batch in batches {
             incoming.insert(&batch.map_err(from_arrow)?, &mut Inserting::new(tx, TABLE))?;

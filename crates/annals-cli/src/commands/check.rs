@@ -7,9 +7,9 @@ use annals_tools::ImageCheck;
 use clap::Args;
 
 use crate::commands::info;
-use crate::output::{Output, count, plain, say};
+use crate::output::{Output, count};
 use crate::remote::{self, Access};
-use crate::{Outcome, progress};
+use crate::{Outcome, hints, progress};
 
 /// Look for damage
 ///
@@ -69,11 +69,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             Ok(Outcome::Done)
         }
         Err(error) if is_damage(&error) => {
-            say(&format!("error: {}", plain(&error.to_string())));
+            hints::tell(&error);
             Ok(Outcome::Damaged)
         }
         Err(error) if error.kind() == ErrorKind::Unapplied => {
-            say(&format!("error: {}", plain(&error.to_string())));
+            hints::tell(&error);
             Ok(Outcome::Unapplied)
         }
         Err(error) => Err(error),

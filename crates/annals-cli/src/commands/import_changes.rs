@@ -1,22 +1,24 @@
 //! `annals import changes`: dated changes, one JSON object a line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use annals::{
     Database, Error, ErrorKind, Field, Level, Result, RowId, Table, Timestamp, Transaction, Value,
     ValueRef,
 };
+use annals_json::Scalar;
 use clap::Args;
-use serde_json::Map;
 
+use crate::exchange::json::{self, Reader, Token};
 use crate::output::{Output, count};
 use crate::{Outcome, cell, commands, files, language, progress};
 
 /// Take in dated changes, one JSON object a line
 ///
 /// A line is {"at": TIME, "table": NAME, "op": "insert"|"update"|"delete", "id": ID,
-/// "fields": {NAME: STRING, ..}}. Values are strings as in CSV files. Consecutive lines with the same
-/// `at` are one transaction, committed with that time at level soft; the end makes all of them
+/// "fields": {NAME: VALUE, ..}}. A value is null, true, false, a number, or a string as in CSV files: an empty one is
+/// null where the field may be null. With --null that text is null, and an empty string is one. Consecutive lines with
+/// the same `at` are one transaction, committed with that time at level soft; the end makes all of them
 /// durable with one flush. The file may be compressed with gzip. An error rolls back the transaction
 /// in progress; those before it stay, and the message says how many they are.
 #[derive(Debug, Args)]
@@ -27,23 +29,24 @@ pub(crate) struct Arguments {
     file: PathBuf,
     /// The changes
     path: PathBuf,
+    /// The text of a value that is null
+    #[arg(long, value_name = "TEXT")]
+    null: Option<String>,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.path;
     let bar = files::progress(files::length(path));
-    let mut input = files::open_input(path, &bar)?;
+    let mut reader = Reader::new(files::open_input(path, &bar)?, path);
     let database = progress::options().create(false).level(Level::Soft).open(&arguments.file)?;
     commands::tell_recovery(&database);
-    let mut import = Import { database: &database, pending: None, changes: 0, transactions: 0 };
-    let imported = import_lines(&mut import, &mut *input).map_err(|error| {
-        let before = import.transactions;
-        let error = error.within(path.display());
-        Error::new(
-            error.kind(),
-            format!("{error}; committed before: {}", count(before, "transaction")),
-        )
+    let null = arguments.null.as_deref();
+    let mut import =
+        Import { database: &database, null, pending: None, changes: 0, transactions: 0 };
+    let imported = import_lines(&mut import, &mut reader, path).map_err(|error| {
+        let before = count(import.transactions, "transaction");
+        Error::new(error.kind(), format!("{error}; committed before: {before}"))
     });
     let (changes, transactions) = (import.changes, import.transactions);
     drop(import);
@@ -58,23 +61,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn import_lines(import: &mut Import<'_>, input: &mut dyn std::io::BufRead) -> Result<()> {
-    let mut line = Vec::new();
-    let mut number = 0_u64;
-    loop {
-        let more = files::read_line(input, &mut line)
-            .map_err(|error| Error::io(format!("line {}", number + 1), error))?;
-        if !more {
-            break;
-        }
-        number += 1;
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        let taken = Change::parse(&line).and_then(|change| import.take(&change));
-        taken.map_err(|error| error.within(format_args!("line {number}")))?;
+fn import_lines(import: &mut Import<'_>, reader: &mut Reader, path: &Path) -> Result<()> {
+    while reader.peek()?.is_some() {
+        let change = Change::read(reader)?;
+        import.take(&change).map_err(|error| reader.at(error))?;
     }
-    import.commit().map_err(|error| error.within(format_args!("line {number}")))
+    import
+        .commit()
+        .map_err(|error| error.within(format_args!("{}: the last transaction", path.display())))
 }
 
 /// One line.
@@ -83,7 +77,7 @@ struct Change {
     table: String,
     op: Op,
     id: RowId,
-    fields: Map<String, serde_json::Value>,
+    fields: Vec<(String, Given)>,
 }
 
 #[derive(Clone, Copy)]
@@ -93,14 +87,61 @@ enum Op {
     Delete,
 }
 
+/// A value: its kind, and the text of a string or a number.
+type Given = (Token, String);
+
 impl Change {
-    fn parse(line: &[u8]) -> Result<Self> {
-        let object: serde_json::Value = serde_json::from_slice(line)
-            .map_err(|error| Error::invalid(format!("not a JSON object: {error}")))?;
-        let serde_json::Value::Object(mut object) = object else {
-            return Err(Error::invalid("not a JSON object"));
+    fn read(reader: &mut Reader) -> Result<Self> {
+        let (mut known, mut fields) = (Vec::<(String, Given)>::new(), Vec::new());
+        let (mut items, mut key) = (reader.open(b'{')?, String::new());
+        let mut has_fields = false;
+        while reader.next_key(&mut items, &mut key)? {
+            if known.iter().any(|(other, _)| *other == key) || (has_fields && key == "fields") {
+                return Err(json::twice(reader, &key));
+            }
+            match key.as_str() {
+                "fields" => {
+                    has_fields = true;
+                    fields = Self::fields(reader)?;
+                }
+                "at" | "table" | "op" | "id" => {
+                    let value = given(reader)?;
+                    known.push((std::mem::take(&mut key), value));
+                }
+                _ => {
+                    let those = "a change has `at`, `table`, `op`, `id` and `fields`";
+                    return Err(reader.wrong(format_args!("the key {key:?} is unknown: {those}")));
+                }
+            }
+        }
+        Self::of(&known, fields).map_err(|error| reader.at(error))
+    }
+
+    /// Reads the values of fields.
+    fn fields(reader: &mut Reader) -> Result<Vec<(String, Given)>> {
+        let (mut fields, mut key) = (Vec::<(String, Given)>::new(), String::new());
+        if reader.peek()? == Some(b'n') {
+            // Null has no fields.
+            return given(reader).map(|_| fields);
+        }
+        let mut items = reader.open(b'{')?;
+        while reader.next_key(&mut items, &mut key)? {
+            if fields.iter().any(|(other, _)| *other == key) {
+                return Err(json::twice(reader, &key));
+            }
+            let value = given(reader)?;
+            fields.push((std::mem::take(&mut key), value));
+        }
+        Ok(fields)
+    }
+
+    fn of(known: &[(String, Given)], fields: Vec<(String, Given)>) -> Result<Self> {
+        let find = |key: &str| known.iter().find(|(other, _)| other == key).map(|(_, value)| value);
+        let text = |key: &str| match find(key) {
+            Some((Token::String, text)) => Ok(text.as_str()),
+            _ => Err(Error::invalid(format!("`{key}` must be there, and be a string"))),
         };
-        let op = match text(&object, "op")? {
+        let op = match text("op")? {
             "insert" => Op::Insert,
             "update" => Op::Update,
             "delete" => Op::Delete,
@@ -109,30 +150,25 @@ impl Change {
                 return Err(Error::invalid(message));
             }
         };
-        let id = match object.get("id") {
-            Some(serde_json::Value::Number(id)) => language::row_id(&id.to_string())?,
-            Some(serde_json::Value::String(id)) => language::row_id(id)?,
+        let id = match find("id") {
+            Some((Token::Number | Token::String, id)) => language::row_id(id)?,
             _ => return Err(Error::invalid("`id` must be the number of a row")),
         };
-        let at = language::time(text(&object, "at")?)?;
-        let table = text(&object, "table")?.to_owned();
-        let fields = match object.remove("fields") {
-            Some(serde_json::Value::Object(fields)) => fields,
-            None | Some(serde_json::Value::Null) => Map::new(),
-            Some(_) => return Err(Error::invalid("`fields` must be an object")),
-        };
+        let (at, table) = (language::time(text("at")?)?, text("table")?.to_owned());
         Ok(Self { at, table, op, id, fields })
     }
 }
 
-fn text<'o>(object: &'o Map<String, serde_json::Value>, key: &str) -> Result<&'o str> {
-    let value = object.get(key).and_then(serde_json::Value::as_str);
-    value.ok_or_else(|| Error::invalid(format!("`{key}` must be there, and be a string")))
+fn given(reader: &mut Reader) -> Result<Given> {
+    let mut text = String::new();
+    Ok((reader.scalar(&mut text)?, text))
 }
 
 /// The counts so far, and the transaction that is being collected.
 struct Import<'db> {
     database: &'db Database,
+    /// The text that is null, if one was named.
+    null: Option<&'db str>,
     pending: Option<(Timestamp, Transaction<'db>)>,
     changes: u64,
     transactions: u64,
@@ -144,12 +180,13 @@ impl<'db> Import<'db> {
         if self.pending.as_ref().is_some_and(|(at, _)| *at != change.at) {
             self.commit().map_err(|error| error.within("the transaction before this line"))?;
         }
+        let null = self.null;
         let transaction = self.pending(change.at)?;
         let schema = transaction.view().schema().clone();
         let table = language::table_of_file(&schema, &change.table)?;
         match change.op {
-            Op::Insert => insert(transaction, table, change)?,
-            Op::Update => update(transaction, table, change)?,
+            Op::Insert => insert(transaction, table, change, null)?,
+            Op::Update => update(transaction, table, change, null)?,
             Op::Delete => transaction.delete(table.number, change.id)?,
         }
         self.changes += 1;
@@ -180,11 +217,16 @@ impl<'db> Import<'db> {
     }
 }
 
-fn insert(transaction: &mut Transaction<'_>, table: &Table, change: &Change) -> Result<()> {
+fn insert(
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+    change: &Change,
+    null: Option<&str>,
+) -> Result<()> {
     let mut values: Vec<Value> = table.fields.iter().map(Field::default_value).collect();
     for (name, value) in &change.fields {
         let field = language::field(table, name)?;
-        let value = field_value(table, field, value)?;
+        let value = field_value(table, field, value, null)?;
         if let Some(place) = values.get_mut(field.number.0 as usize) {
             *place = value;
         }
@@ -204,19 +246,38 @@ fn insert(transaction: &mut Transaction<'_>, table: &Table, change: &Change) -> 
     }
 }
 
-fn update(transaction: &mut Transaction<'_>, table: &Table, change: &Change) -> Result<()> {
+fn update(
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+    change: &Change,
+    null: Option<&str>,
+) -> Result<()> {
     transaction.view().table(table.number)?.get(change.id)?;
     for (name, value) in &change.fields {
         let field = language::field(table, name)?;
-        let value = field_value(table, field, value)?;
+        let value = field_value(table, field, value, null)?;
         transaction.update(table.number, change.id, field.number, value.as_ref())?;
     }
     Ok(())
 }
 
-fn field_value(table: &Table, field: &Field, value: &serde_json::Value) -> Result<Value> {
-    let text = value.as_str().ok_or_else(|| {
-        Error::invalid(format!("the value of {:?} must be a string, as in a CSV file", field.name))
-    })?;
-    cell::value(table, field, text)
+/// Returns the value of a field: a text as in a CSV file, or what JSON has for it.
+fn field_value(table: &Table, field: &Field, given: &Given, null: Option<&str>) -> Result<Value> {
+    let (token, text) = (given.0, given.1.as_str());
+    let scalar = match token {
+        Token::String => return cell::cell(table, field, text, false, null),
+        Token::Null => Scalar::Null,
+        Token::Bool(value) => Scalar::Bool(value),
+        Token::Number => Scalar::Number(text),
+    };
+    let value = annals_json::parse_value(field.ty, scalar);
+    value.filter(|value| field.accepts(value.as_ref())).ok_or_else(|| {
+        let shown = match token {
+            Token::Null => "null".to_owned(),
+            Token::Bool(value) => value.to_string(),
+            _ => text.to_owned(),
+        };
+        let (name, ty, table) = (&field.name, field.ty, &table.name);
+        Error::invalid(format!("field {name} of table {table}: {shown} is no value of type {ty}"))
+    })
 }

@@ -7,14 +7,15 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::exchange::arrival::{self, Arrived, Loading};
-use crate::exchange::csv::{self, Source};
+use crate::exchange::csv::{self, Manner, Source};
 use crate::{Outcome, commands, files, language, progress};
 
 /// Take in a CSV file for each table, in one transaction
 ///
 /// IN is a directory as `annals export csv` writes it, with the schema beside the tables, or one file; or each
 /// file is named with its table. Files may be compressed with gzip. Their first line names the columns: all
-/// fields of the table, in any order, and `id`, the row's id; without that column rows get the next ids.
+/// fields of the table, in any order, and `id`, the row's id; without that column rows get the next ids. A field with a
+/// default needs no column.
 ///
 /// An empty cell without quotes is null where the field may be null, else the empty string; for other types it is an
 /// error. A cell in quotes is never a string's null. With --null that text is null, and nothing else is for a string.
@@ -42,6 +43,10 @@ pub(crate) struct Arguments {
     /// The text of a cell that is null
     #[arg(long, value_name = "TEXT")]
     null: Option<String>,
+    /// The character between cells, as `;`, or `tab`; if left out it is a comma, unless the first line has none and has
+    /// semicolons, tabs or bars
+    #[arg(long, value_name = "CHARACTER", value_parser = separator)]
+    separator: Option<u8>,
     /// The directory or file; or the database
     #[arg(value_name = "IN")]
     first: String,
@@ -67,19 +72,19 @@ pub(crate) type Filling<'f> = Box<dyn FnMut(&mut Loading<'_>) -> Result<()> + 'f
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { schema, first, rest, at, .. } = arguments;
-    let plan = plan(schema.as_deref(), first, rest, &["csv", "csv.gz"])?;
+    let plan = plan(schema.as_deref(), first, rest, &["csv", "csv.gz", "tsv", "tsv.gz"])?;
     let bar = files::progress(0);
-    let null = arguments.null.as_deref();
+    let manner = Manner { null: arguments.null.as_deref(), separator: arguments.separator };
     let arrived = take_in(plan, *at, |schema, plan| {
         let (schema, sources) = match schema {
             Some(schema) => {
-                let sources = open(&schema, plan, &bar)?;
+                let sources = open(&schema, plan, manner, &bar)?;
                 (schema, sources)
             }
-            None => csv::infer(&plan.files, null, &bar)?,
+            None => csv::infer(&plan.files, manner, &bar)?,
         };
         let fill = |mut source: Source| -> Filling<'_> {
-            Box::new(move |loading| source.import(loading, null))
+            Box::new(move |loading| source.import(loading, manner))
         };
         Ok((schema, sources.into_iter().map(fill).collect()))
     });
@@ -180,11 +185,16 @@ fn expected_pair(first: &str, second: &str, endings: &[&str]) -> Error {
     )
 }
 
-fn open(schema: &Schema, plan: &Plan, bar: &ProgressBar) -> Result<Vec<Source>> {
+fn open(
+    schema: &Schema,
+    plan: &Plan,
+    manner: Manner<'_>,
+    bar: &ProgressBar,
+) -> Result<Vec<Source>> {
     let mut sources: Vec<Source> = Vec::new();
     for (name, path) in &plan.files {
         let table = language::table_of_file(schema, name)?;
-        let source = Source::open(table, path, bar)?;
+        let source = Source::open(table, path, manner, bar)?;
         if sources.iter().any(|earlier| earlier.table == source.table) {
             let shown = path.display();
             return Err(Error::invalid(format!("{name}={shown}: that table is named twice")));
@@ -192,6 +202,15 @@ fn open(schema: &Schema, plan: &Plan, bar: &ProgressBar) -> Result<Vec<Source>> 
         sources.push(source);
     }
     Ok(sources)
+}
+
+/// Reads the character between cells.
+fn separator(text: &str) -> std::result::Result<u8, String> {
+    match (text, text.as_bytes()) {
+        ("tab" | "\\t", _) => Ok(b'\t'),
+        (_, &[byte]) if byte.is_ascii() && !b"\"\r\n".contains(&byte) => Ok(byte),
+        _ => Err("a separator is one character of ASCII, and no quote; `tab` is a tab".to_owned()),
+    }
 }
 
 /// Adds rows to an existing database.

@@ -1,12 +1,12 @@
 //! `annals import parquet` and `annals import arrow`: a file for each table, in one transaction.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use annals::{Error, Result, Timestamp};
+use annals::{Error, Result, Schema, Timestamp};
 use clap::Args;
 
-use crate::commands::import_csv::{Filling, plan, take_in};
-use crate::exchange::parquet::{Source, no_schema};
+use crate::commands::import_csv::{Filling, Plan, plan, take_in};
+use crate::exchange::parquet::{self, Source};
 use crate::{Outcome, language};
 
 /// Take in a Parquet file for each table, in one transaction
@@ -14,7 +14,8 @@ use crate::{Outcome, language};
 /// IN is a directory as `annals export parquet` writes it, with the schema beside the tables, or one file; or each
 /// file is named with its table. Columns are found by the names of fields, in any order; `id` is the row's id, and
 /// without that column rows get the next ids. Fields without a column get their default. A value that a field can't
-/// hold is an error that names its row. After an error nothing has changed.
+/// hold is an error that names its row. After an error nothing has changed. Without any schema one is made of the
+/// columns; then the column `id` is the row's id if its values are ids and ascend.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "annals import parquet [OPTIONS] <IN> <FILE>
@@ -28,10 +29,10 @@ pub(crate) struct Parquet {
     words: Words,
 }
 
-/// Take in a stream of Arrow for each table, in one transaction
+/// Take in a file of Arrow for each table, in one transaction
 ///
-/// As `annals import parquet`, of files that `annals export arrow` or another program wrote in Arrow's streaming
-/// format.
+/// As `annals import parquet`, of files that `annals export arrow` or another program wrote in Arrow's streaming format
+/// or in its format of files, which is also that of Feather.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "annals import arrow [OPTIONS] <IN> <FILE>
@@ -71,23 +72,33 @@ pub(crate) fn run_arrow(arguments: &Arrow) -> Result<Outcome> {
 }
 
 fn run(words: &Words, is_parquet: bool) -> Result<Outcome> {
-    let endings: &[&str] = if is_parquet { &["parquet"] } else { &["arrows", "arrow"] };
+    let endings: &[&str] = if is_parquet { &["parquet"] } else { &["arrows", "arrow", "feather"] };
     let plan = plan(words.schema.as_deref(), &words.first, &words.rest, endings)?;
     let arrived = take_in(plan, words.at, |schema, plan| {
-        let schema = schema.ok_or_else(|| no_schema(Path::new(&words.first)))?;
-        let mut fillings: Vec<Filling<'_>> = Vec::new();
-        let mut tables = Vec::new();
-        for (name, path) in &plan.files {
-            let table = language::table_of_file(&schema, name)?.number;
-            if tables.contains(&table) {
-                let shown = path.display();
-                return Err(Error::invalid(format!("{name}={shown}: that table is named twice")));
+        let (schema, sources) = match schema {
+            Some(schema) => {
+                let sources = open(&schema, plan, is_parquet)?;
+                (schema, sources)
             }
-            tables.push(table);
-            let mut source = Source::open(table, path, is_parquet)?;
-            fillings.push(Box::new(move |loading| source.import(loading)));
-        }
-        Ok((schema, fillings))
+            None => parquet::infer(&plan.files, is_parquet)?,
+        };
+        let fill =
+            |mut source: Source| -> Filling<'_> { Box::new(move |loading| source.import(loading)) };
+        Ok((schema, sources.into_iter().map(fill).collect()))
     });
     arrived?.tell()
+}
+
+fn open(schema: &Schema, plan: &Plan, is_parquet: bool) -> Result<Vec<Source>> {
+    let (mut sources, mut tables) = (Vec::new(), Vec::new());
+    for (name, path) in &plan.files {
+        let table = language::table_of_file(schema, name)?.number;
+        if tables.contains(&table) {
+            let shown = path.display();
+            return Err(Error::invalid(format!("{name}={shown}: that table is named twice")));
+        }
+        tables.push(table);
+        sources.push(Source::open(table, path, is_parquet)?);
+    }
+    Ok(sources)
 }

@@ -59,6 +59,13 @@ struct Diff {
     schemas: Vec<PathBuf>,
 }
 
+impl Arguments {
+    /// True if nothing is compared.
+    pub(crate) const fn only_shows(&self) -> bool {
+        matches!(self.command, What::Show(_))
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.command {

@@ -28,7 +28,7 @@ const LEAST_MEMORY: u64 = 4 << 20;
 ///
 /// The URL of a database is `http://HOST:PORT/v1/NAME`, where NAME is the file's name without its extension. Replicas
 /// pull from it and push to it, every other command that reads takes the URL where it takes a file, and rows, history
-/// and changes are there as JSON. A file that doesn't exist is created.
+/// and changes are there as JSON. With --create, a file that doesn't exist is created; a replica and a node are always.
 ///
 /// Every request needs a token. `annals token add` stores one for a file, with a role; if none of the files has any, a
 /// random one is printed, which ends with the server. --no-token opens reading and writing to every program on this
@@ -66,6 +66,9 @@ pub(crate) struct Arguments {
     /// Let everybody on this machine read and write, without a token
     #[arg(long)]
     no_token: bool,
+    /// Create files that don't exist
+    #[arg(long)]
+    create: bool,
     /// Refuse all that writes
     #[arg(long)]
     read_only: bool,
@@ -194,7 +197,13 @@ impl Open {
                 (server.follower(name, replica, Some(tokens))?, database)
             }
             None => {
-                let database = progress::options().open(path)?;
+                let opened = progress::options().create(arguments.create).open(path);
+                let database = opened.map_err(|error| match error.kind() {
+                    ErrorKind::NotFound => {
+                        Error::new(error.kind(), format!("{error}; --create makes a new database"))
+                    }
+                    _ => error,
+                })?;
                 (server.database_with(name, database.clone(), tokens)?, database)
             }
         };

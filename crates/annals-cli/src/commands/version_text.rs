@@ -23,9 +23,10 @@ pub(super) fn find<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
         annals::Command::RenameTable { name: renamed, .. } => renamed == name,
         _ => false,
     });
+    let names = schema.tables().iter().map(|table| table.name.as_str());
     let why = match is_of_old {
-        true => "a table of that name was dropped or renamed; `annals log` shows when",
-        false => "`annals info` lists the tables",
+        true => "a table of that name was dropped or renamed; `annals log` shows when".to_owned(),
+        false => language::near(name, names) + "`annals info` lists the tables",
     };
     Err(Error::new(ErrorKind::NotFound, format!("there is no table `{name}`: {why}")))
 }

@@ -13,6 +13,7 @@ use annals::{
 use clap::Args;
 
 use crate::output::{Output, count};
+use crate::unfinished::Unfinished;
 use crate::{Outcome, files, language, progress};
 
 /// The target of an import.
@@ -98,6 +99,7 @@ pub(crate) fn named<T>(
     let (directory, name) =
         FileDirectory::split(path).map_err(|error| files::cannot("create", path, error))?;
     let names = Names::new(&directory, &name, "import", &SystemClock)?;
+    let _unfinished = Unfinished::new(path, names.temporary());
     let written = write(&directory, names.temporary()).map_err(|error| names.explain(error))?;
     names.give()?;
     Ok(written)

@@ -1,15 +1,21 @@
-//! Parquet and Arrow's streams: a file for each table, and a file with the schema beside them, as with CSV.
+//! Parquet and Arrow's files: one for each table, and a file with the schema beside them, as with CSV.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use annals::{Blob, Error, ErrorKind, Result, RowId, Table, TableNumber, Value, ValueRef};
-use annals_arrow::{Batches, Incoming, Options, Sink, TableBatches, from_arrow, ipc, parquet};
+use annals::{Blob, Command, Error, Result, RowId, Schema, Table, TableNumber, Value, ValueRef};
+use annals_arrow::{
+    Batches, Incoming, Options, Sink, TableBatches, are_ids, field_type_of, from_arrow, ipc,
+    parquet,
+};
 use arrow_array::RecordBatchReader as _;
+use arrow_schema::{DataType, Schema as Columns};
 
 use crate::exchange::arrival::Loading;
 use crate::exchange::csv::Format;
+use crate::exchange::naming::Naming;
 use crate::files::cannot;
 use crate::new_file::NewFile;
+use crate::notes::note;
 use crate::present::Present;
 use crate::progress::Rows;
 
@@ -74,28 +80,23 @@ pub(crate) struct Source {
     table: TableNumber,
     shown: String,
     batches: Batches,
+    /// The columns, with the names of their fields.
+    columns: Columns,
 }
 
 impl Source {
     /// Opens a file for a table.
     pub(crate) fn open(table: TableNumber, path: &Path, is_parquet: bool) -> Result<Self> {
-        let shown = path.display().to_string();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "it is a file of another program, not of a database"
-        )]
-        let file = std::fs::File::open(path).map_err(|error| cannot("open", path, error))?;
-        let batches =
-            if is_parquet { parquet::read(file) } else { ipc::read(std::io::BufReader::new(file)) };
-        let batches = batches.map_err(|error| error.within(&shown))?;
-        Ok(Self { table, shown, batches })
+        let batches = batches(path, is_parquet)?;
+        let columns = Columns::clone(&batches.schema());
+        Ok(Self { table, shown: path.display().to_string(), batches, columns })
     }
 
     /// Inserts all rows.
     pub(crate) fn import(&mut self, loading: &mut Loading<'_>) -> Result<()> {
-        let columns = self.batches.schema();
         let within = |error: Error| error.within(&self.shown);
-        let incoming = Incoming::new(loading.schema(), self.table, &columns).map_err(within)?;
+        let incoming = Incoming::new(loading.schema(), self.table, &self.columns);
+        let mut incoming = incoming.map_err(within)?;
         let mut rows = Arriving { loading, table: self.table };
         for batch in &mut self.batches {
             let inserted = batch.map_err(from_arrow).and_then(|it| incoming.insert(&it, &mut rows));
@@ -122,11 +123,60 @@ impl Sink for Arriving<'_, '_> {
     }
 }
 
-/// Returns the error for files that have no schema.
-pub(crate) fn no_schema(path: &Path) -> Error {
-    let message = format!(
-        "{}: there is no schema.annals beside the tables; say the --schema",
-        path.display()
-    );
-    Error::new(ErrorKind::NotFound, message)
+fn batches(path: &Path, is_parquet: bool) -> Result<Batches> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is a file of another program, not of a database"
+    )]
+    let file = std::fs::File::open(path).map_err(|error| cannot("open", path, error))?;
+    let batches = if is_parquet { parquet::read(file) } else { ipc::read_file(file) };
+    batches.map_err(|error| error.within(path.display()))
+}
+
+/// Returns a schema that holds all columns of files, and the files to be read with it. The column `id` is the id of the
+/// row if all its values are ids and ascend.
+pub(crate) fn infer(
+    files: &[(String, PathBuf)],
+    is_parquet: bool,
+) -> Result<(Schema, Vec<Source>)> {
+    let (mut schema, mut names, mut sources) = (Schema::default(), Naming::default(), Vec::new());
+    for (table, (name, path)) in (0..).map(TableNumber).zip(files) {
+        let within = |error: Error| error.within(path.display());
+        let mut source = Source::open(table, path, is_parquet)?;
+        let mut add = |command| {
+            schema.apply(command).map_err(|error| within(Error::invalid(error.to_string())))
+        };
+        let name = names.take(name);
+        add(Command::CreateTable { name: name.clone() })?;
+        let (mut fields, mut columns) = (Naming::default(), Vec::new());
+        for (place, column) in source.columns.fields().iter().enumerate() {
+            let original = column.name();
+            let ty = field_type_of(column).map_err(within)?;
+            if original == "id" && column.data_type().is_integer() {
+                if are_ids(batches(path, is_parquet)?, place).map_err(within)? {
+                    columns.push(column.clone());
+                    continue;
+                }
+                note(&format!(
+                    "{}: column \"id\" holds no ascending ids: it is a field",
+                    path.display()
+                ));
+            }
+            let field = fields.take(original);
+            if field != *original {
+                note(&format!("{}: column {original:?} becomes {field}", path.display()));
+            }
+            if matches!(column.data_type(), DataType::Timestamp(_, None)) {
+                let what = "has times without a zone: they are taken as those of UTC";
+                note(&format!("{}: column {original:?} {what}", path.display()));
+            }
+            let key = if field == "id" { format!("{name}.id") } else { field.clone() };
+            let nullable = column.is_nullable() || ty.is_always_nullable();
+            columns.push(column.as_ref().clone().with_name(key).into());
+            add(Command::AddField { table, name: field, ty, nullable, default: None })?;
+        }
+        source.columns = Columns::new(columns);
+        sources.push(source);
+    }
+    Ok((schema, sources))
 }

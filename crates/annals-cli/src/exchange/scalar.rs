@@ -1,9 +1,11 @@
 //! Values of formats with fewer types, the summary of a column of them, and the type that holds them all without
 //! loss.
 
+use std::fmt;
+
 #[cfg(any(feature = "sqlite", test))]
 use annals::{OnDelete, TableNumber};
-use annals::{RowId, Timestamp, Type, TypeClass, Value};
+use annals::{RowId, Timestamp, Type, TypeClass, Value, ValueRef, WideValue};
 
 /// The integers from minus this up to this are floats of 64 bits, too.
 const EXACT: i128 = 1 << 53;
@@ -27,6 +29,19 @@ pub(crate) enum Scalar<'a> {
     Bytes(&'a [u8]),
 }
 
+impl fmt::Display for Scalar<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => fmt::Display::fmt(value, f),
+            Self::Int(value) => fmt::Display::fmt(value, f),
+            Self::Real(value) => fmt::Debug::fmt(value, f),
+            Self::Text(value) => write!(f, "{value:?}"),
+            Self::Bytes(value) => f.write_str(&crate::language::value_text(ValueRef::Bytes(value))),
+        }
+    }
+}
+
 /// The summary of a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
@@ -43,6 +58,12 @@ pub(crate) struct Seen {
     times: bool,
     bytes: bool,
     longest: usize,
+    /// The declared type, if only the values themselves say whether they are of it.
+    declared: Option<Type>,
+    /// True if all values are of that type.
+    held: bool,
+    /// True if a value of that type was written in another way than the type writes it.
+    rewritten: bool,
 }
 
 impl Default for Seen {
@@ -57,13 +78,28 @@ impl Default for Seen {
             times: true,
             bytes: false,
             longest: 0,
+            declared: None,
+            held: true,
+            rewritten: false,
         }
     }
 }
 
 impl Seen {
+    /// Begins the summary of a column with a declared type.
+    #[cfg(any(feature = "sqlite", test))]
+    pub(crate) fn declared(ty: Option<Type>) -> Self {
+        Self { declared: ty.filter(|ty| is_narrow(*ty)), ..Self::default() }
+    }
+
     /// Adds a value to the summary.
     pub(crate) fn see(&mut self, value: Scalar<'_>) {
+        if let Some(ty) = self.declared.filter(|_| self.held) {
+            let held = held(value, ty);
+            self.held = held.is_some();
+            self.rewritten |= matches!((value, held), (Scalar::Text(text), Some(value))
+                if written(value.as_ref()).is_some_and(|written| written != text));
+        }
         match value {
             Scalar::Null => self.nulls = true,
             Scalar::Bool(_) => self.bools = true,
@@ -129,10 +165,23 @@ impl Seen {
                 self.has_only_numbers() && self.singles && whole
             }
             TypeClass::Float64 => self.has_only_numbers() && self.has_ints_within(-EXACT, EXACT),
-            TypeClass::String | TypeClass::Written => alone(self.texts) && self.longest <= LONGEST,
-            TypeClass::Bytes => alone(self.bytes) && self.longest <= LONGEST,
+            TypeClass::String | TypeClass::Written => {
+                alone(self.texts) && self.longest <= LONGEST && self.holds(ty)
+            }
+            TypeClass::Bytes => alone(self.bytes) && self.longest <= LONGEST && self.holds(ty),
             TypeClass::Blob => alone(self.bytes),
         }
+    }
+
+    /// True if each value seen is of the type, where its kind alone doesn't say so.
+    fn holds(&self, ty: Type) -> bool {
+        !is_narrow(ty) || self.is_empty() || (self.declared == Some(ty) && self.held)
+    }
+
+    /// True if different texts may have become the same value.
+    #[cfg(any(feature = "sqlite", test))]
+    pub(crate) const fn is_rewritten(&self) -> bool {
+        self.held && self.rewritten
     }
 
     /// Returns the type that holds all values seen. Texts that are times become times if requested.
@@ -203,6 +252,57 @@ pub(crate) fn convert(value: Scalar<'_>, ty: Type) -> Option<Converted> {
         _ => return None,
     };
     Some(Converted::Value(converted))
+}
+
+/// True if a value of the kind that a type is stored as may still be none of the type.
+fn is_narrow(ty: Type) -> bool {
+    ty.class() == TypeClass::Written || matches!(ty, Type::Json | Type::FixedBytes(_))
+}
+
+/// Returns the value of a type that a value is; `None` if it is none.
+pub(crate) fn held(value: Scalar<'_>, ty: Type) -> Option<Value> {
+    match convert(value, ty)? {
+        Converted::Value(value) => Some(value).filter(|value| ty.accepts(true, value.as_ref())),
+        Converted::Blob(_) => None,
+    }
+}
+
+/// True if a text is a value of a type, and the type writes it so.
+pub(crate) fn is_written_so(text: &str, ty: Type) -> bool {
+    let value = held(Scalar::Text(text), ty);
+    value.and_then(|value| written(value.as_ref())).is_some_and(|written| written == text)
+}
+
+/// Returns the float that a number is, if it has all digits of the number: with as many as the number has, it is
+/// written in the same way.
+pub(crate) fn exact_float(text: &str) -> Option<f64> {
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
+    let number = significant(text)?;
+    let written = format!("{value:.*e}", number.0.len().saturating_sub(1));
+    (significant(&written)? == number).then_some(value)
+}
+
+/// Returns the digits of a number without zeros at its ends, and the power of ten of the first.
+fn significant(text: &str) -> Option<(String, i64)> {
+    let unsigned = text.trim_start_matches(['+', '-']);
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let begun = all.trim_start_matches('0');
+    if begun.is_empty() {
+        return Some((String::new(), 0));
+    }
+    let place = i64::try_from(whole.len()).ok()? - i64::try_from(all.len() - begun.len()).ok()?;
+    let exponent = exponent.parse::<i64>().ok()?.checked_add(place - 1)?;
+    Some((begun.trim_end_matches('0').to_owned(), exponent))
+}
+
+/// Returns the text that a value has in formats without its type.
+fn written(value: ValueRef<'_>) -> Option<String> {
+    match value.widen() {
+        WideValue::Written(value) => Some(value.to_string()),
+        _ => None,
+    }
 }
 
 #[expect(
@@ -296,5 +396,64 @@ mod tests {
         assert!(!seen(&[S::Real(1.0)]).fits(Type::Int64));
         assert!(seen(&[]).fits(Type::Bytes));
         assert!(!seen(&[S::Int(-1)]).are_ids());
+    }
+
+    #[test]
+    fn a_float_has_all_digits_of_its_number() {
+        for text in [
+            "0",
+            "-0.0",
+            "0.1",
+            "1.10",
+            "1e5",
+            "1E-05",
+            "5e-324",
+            "0.10000000000000001",
+            "123456789e-3",
+        ] {
+            assert!(exact_float(text).is_some(), "{text}");
+        }
+        let long = "1.20000000000000000000000000005";
+        for text in [
+            long,
+            "1000000000.000000001",
+            "1e-400",
+            "1e400",
+            "9007199254740993.0",
+            "1e99999999999999999999",
+        ] {
+            assert_eq!(exact_float(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_declared_type_is_kept_if_each_value_is_one() {
+        let cases: [(&str, &[&str], &[&str]); 6] = [
+            ("date", &["2024-02-29", "0001-01-01"], &["", "2024-02-30", "20240229", "today"]),
+            ("decimal(2)", &["12.50", "-3", "1.5"], &["12.505", "n/a", "", "1e3"]),
+            ("uuid", &["67e55044-10b1-426f-9247-bb680e5fe0c8"], &["unknown", ""]),
+            ("json", &["{}", "[1, 2]", "null"], &["", "{", "{} x"]),
+            ("enum(a,b)", &["a", "b"], &["c", "", "A"]),
+            ("string", &["", "x"], &[]),
+        ];
+        for (name, right, wrong) in cases {
+            let ty = Type::named(name).unwrap();
+            let summary = |values: &[&str]| {
+                let mut seen = Seen::declared(Some(ty));
+                values.iter().for_each(|value| seen.see(Scalar::Text(value)));
+                seen
+            };
+            assert!(summary(right).fits(ty) && summary(&[]).fits(ty), "{name}");
+            for value in wrong {
+                let with_one = summary(&[right, &[value]].concat());
+                assert!(!with_one.fits(ty), "{name}: {value:?}");
+                assert_eq!(with_one.natural(false), Type::String, "{name}");
+            }
+        }
+        let mut bytes = Seen::declared(Some(Type::FixedBytes(4)));
+        bytes.see(Scalar::Bytes(&[1, 2, 3, 4]));
+        assert!(bytes.fits(Type::FixedBytes(4)));
+        bytes.see(Scalar::Bytes(&[1]));
+        assert!(!bytes.fits(Type::FixedBytes(4)) && bytes.fits(Type::Bytes));
     }
 }

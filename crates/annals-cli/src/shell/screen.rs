@@ -5,12 +5,10 @@ use std::io::{IsTerminal, Write};
 
 use annals::{Commit, Result};
 
-use crate::output::{Output, say};
+use crate::output::{Output, say, terminal_width};
 
 /// How many rows a terminal is shown if nothing else is said.
 const ROWS: u64 = 50;
-/// How wide a terminal is that doesn't say.
-const WIDTH: usize = 80;
 
 /// Standard output, and its properties.
 pub(crate) struct Screen {
@@ -64,7 +62,7 @@ impl Screen {
         let is_terminal = std::io::stdout().is_terminal();
         Self {
             output: Output::new(),
-            width: is_terminal.then(width),
+            width: is_terminal.then(terminal_width),
             rows: is_terminal.then_some(ROWS),
             colours: is_terminal && colours(),
             is_interactive,
@@ -79,7 +77,7 @@ impl Screen {
 
     /// Reads the present width of the terminal, which may have changed.
     pub(crate) fn measure(&mut self) {
-        self.width = self.width.map(|_| width());
+        self.width = self.width.map(|_| terminal_width());
     }
 
     /// Colours a text, if there are colours.
@@ -113,8 +111,4 @@ pub(crate) fn colours() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !is_set("NO_COLOR") && !is_dumb
-}
-
-fn width() -> usize {
-    terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0))
 }

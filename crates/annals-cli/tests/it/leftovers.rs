@@ -2,6 +2,12 @@
 
 use std::fmt::Write as _;
 
+use std::path::Path;
+#[cfg(unix)]
+use std::process::{Command, Stdio};
+
+#[cfg(unix)]
+use crate::program::annals;
 use crate::program::succeed;
 
 #[test]
@@ -27,9 +33,50 @@ fn nothing_lies_beside_what_was_made() {
     ] {
         succeed(dir, what, "");
     }
-    let list = std::fs::read_dir(dir).unwrap();
-    let list: Vec<_> = list.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    let list = names(dir);
     assert!(list.iter().any(|name| name == "a-image"), "{list:?}: closing made no image");
     let left: Vec<_> = list.iter().filter(|name| name.contains('.')).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let list = std::fs::read_dir(dir).unwrap();
+    let mut list: Vec<_> = list.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    list.sort();
+    list
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let mut script = "create_table t\nadd_field t text string\n".to_owned();
+    for row in 0..100_000 {
+        writeln!(script, "insert t \"{row} {}\"", "x".repeat(100)).unwrap();
+    }
+    succeed(dir, &["shell", "a"], &script);
+    succeed(dir, &["export", "ndjson", "a", "rows"], "");
+    let before = names(dir);
+    let mut commands = vec![
+        &["import", "ndjson", "rows", "b"][..],
+        &["export", "json", "a", "b"],
+        &["export", "joedb", "a", "b"],
+    ];
+    if cfg!(feature = "sqlite") {
+        commands.push(&["export", "sqlite", "a", "b"]);
+    }
+    for command in commands {
+        let mut child =
+            annals(dir, command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while names(dir) == before {
+            assert!(child.try_wait().unwrap().is_none(), "{command:?} has ended");
+            std::thread::yield_now();
+        }
+        let process = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &process]).status().unwrap().success());
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(130), "{command:?}");
+        assert_eq!(names(dir), before, "{command:?}");
+    }
 }

@@ -78,6 +78,44 @@ fn what_nobody_gets_is_an_error() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// A pager or `head` that has seen enough is no failure of what shows something; what wasn't done is.
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let rows: String =
+        (0..5000).map(|row| format!("insert t \"{row} {}\"\n", "x".repeat(100))).collect();
+    succeed(dir, &["shell", "a"], &format!("create_table t\nadd_field t s string\ncommit\n{rows}"));
+    succeed(dir, &["shell", "a"], "insert t last\n");
+    std::fs::write(dir.join("script"), format!("{}insert t no\n", "table t 10000\n".repeat(5)))
+        .unwrap();
+    let mut commands = vec![
+        ("log a", 0),
+        ("log a --format json", 0),
+        ("dump a", 0),
+        ("dump a --format json", 0),
+        ("diff a txid:1 txid:3", 3),
+        ("shell a < script", 1),
+    ];
+    if cfg!(feature = "sqlite") {
+        commands.push(("sql a 'SELECT * FROM t'", 0));
+    }
+    for (command, status) in commands {
+        let line = format!("annals {command} | head -n 1 > /dev/null; exit ${{PIPESTATUS[0]}}");
+        let output = sh(dir, &line);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*errors), (Some(status), ""), "{command}");
+    }
+    assert!(!succeed(dir, &["dump", "a"], "").contains("\"no\""));
+    // Damage is found however much of it is read.
+    let mut bytes = std::fs::read(dir.join("a")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(dir.join("damaged"), bytes).unwrap();
+    let output = sh(dir, "annals check damaged 2>&1 | true; exit ${PIPESTATUS[0]}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
 #[test]
 fn waiting_for_others_ends_when_it_is_said() {
     let folder = tempfile::tempdir().unwrap();

@@ -375,6 +375,15 @@ fn wrong_arguments_are_explained() {
     refused(&["serve", "a.annals", "--listen", "0.0.0.0:0"], "needs TLS");
     refused(&["serve", "a.annals", "--listen", "nowhere"], "cannot listen at nowhere");
     refused(&["serve", "a.annals", "a.annals"], "a.annals");
+    refused(
+        &["serve", "typo.annals", "--no-token"],
+        "typo.annals: there is no such file; --create",
+    );
+    refused(&["serve", "typo.annals", "--stdio"], "typo.annals: there is no such file; --create");
+    assert!(!dir.join("typo.annals").exists());
+    let new = Served::of(dir, "new.annals", &["--create", "--listen", "127.0.0.1:0", "--no-token"]);
+    assert!(dir.join("new.annals").exists());
+    drop(new);
     refused(&["clone", "http://127.0.0.1:9/v1/a", "b.annals"], "127.0.0.1:9");
     refused(&["clone", "http://127.0.0.1:9/a", "b.annals"], "/v1/NAME");
     refused(&["clone", "a.annals", "b.annals"], "annals backup");

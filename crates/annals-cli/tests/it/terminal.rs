@@ -345,6 +345,35 @@ fn tables_fit_the_terminal_and_end_after_some_rows() {
     terminal.leaves();
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn answers_fit_the_terminal() {
+    let dir = with_schema();
+    let long = "x".repeat(300);
+    succeed(dir.path(), &["shell", "a.annals"], &format!("insert city \"{long}\" 7\n"));
+    let shown = |sql: &str| {
+        let options = Options::new().timeout_ms(Some(20_000)).strip_ansi_escape_codes(true);
+        let command = annals(dir.path(), &["sql", "a.annals", sql]);
+        let mut session = spawn_with_options(command, options).unwrap();
+        session.exp_eof().unwrap().replace('\r', "")
+    };
+    let answer = shown("SELECT name, 7 AS n, name AS again FROM city");
+    let lines: Vec<&str> = answer.lines().collect();
+    assert!(lines.iter().all(|line| line.len() <= 80), "{answer}");
+    assert!(lines[2].contains("xx..  7  xx"), "{answer}");
+    let columns: Vec<String> = (0..30).map(|n| format!("{n} AS column_{n}")).collect();
+    let answer = shown(&format!("SELECT {}", columns.join(", ")));
+    let lines: Vec<&str> = answer.lines().collect();
+    assert!(lines[..3].iter().all(|line| line.len() <= 80), "{answer}");
+    assert!(
+        lines[3].starts_with("no room for: column_") && lines[3].contains("column_29"),
+        "{answer}"
+    );
+    // Elsewhere nothing is cut.
+    let answer = succeed(dir.path(), &["sql", "a.annals", "SELECT name FROM city"], "");
+    assert!(answer.lines().any(|line| line.len() > 80), "{answer}");
+}
+
 #[test]
 fn the_output_may_go_to_a_file_while_a_person_types() {
     let dir = with_schema();

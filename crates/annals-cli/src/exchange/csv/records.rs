@@ -55,15 +55,19 @@ enum Place {
 pub(super) struct Records {
     input: Box<dyn BufRead>,
     path: PathBuf,
+    /// The byte between cells.
+    pub(super) separator: u8,
     line: u64,
     /// The most bytes of a record.
     longest: usize,
 }
 
 impl Records {
-    /// Begins at the start of a file; `path` is its name in errors.
-    pub(super) fn new(input: Box<dyn BufRead>, path: &Path) -> Result<Self> {
-        let mut records = Self { input, path: path.to_owned(), line: 1, longest: LONGEST_TEXT };
+    /// Begins at the start of a file; `path` is its name in errors. Without a separator, it is the one that the first
+    /// line has.
+    pub(super) fn new(input: Box<dyn BufRead>, path: &Path, separator: Option<u8>) -> Result<Self> {
+        let (path, longest) = (path.to_owned(), LONGEST_TEXT);
+        let mut records = Self { input, path, separator: b',', line: 1, longest };
         // The byte order mark that some programs write before UTF-8.
         for byte in *b"\xef\xbb\xbf" {
             if records.byte()? != Some(byte) {
@@ -71,7 +75,31 @@ impl Records {
             }
             records.input.consume(1);
         }
+        records.separator = match separator {
+            Some(separator) => separator,
+            None => records.guess()?,
+        };
         Ok(records)
+    }
+
+    /// Returns the separator of the first line: a comma, unless it has none and has others.
+    fn guess(&mut self) -> Result<u8> {
+        self.byte()?;
+        let begun = self.input.fill_buf();
+        let begun = begun.map_err(|error| files::cannot("read", &self.path, error))?;
+        let mut counts = [b',', b';', b'\t', b'|'].map(|separator| (separator, 0_u32));
+        let mut is_quoted = false;
+        for &byte in begun {
+            match byte {
+                b'"' => is_quoted = !is_quoted,
+                _ if is_quoted => {}
+                b'\n' | b'\r' => break,
+                _ => counts.iter_mut().filter(|it| it.0 == byte).for_each(|it| it.1 += 1),
+            }
+        }
+        let has_commas = counts.iter().any(|&(separator, count)| separator == b',' && count > 0);
+        let most = counts.iter().rev().max_by_key(|(_, count)| *count);
+        Ok(most.filter(|_| !has_commas).map_or(b',', |(separator, _)| *separator))
     }
 
     fn byte(&mut self) -> Result<Option<u8>> {
@@ -134,11 +162,11 @@ impl Records {
                     record.bytes.push(byte);
                     Place::Quoted
                 }
-                (_, b',' | b'\n' | b'\r') => {
+                (_, byte) if byte == self.separator || matches!(byte, b'\n' | b'\r') => {
                     self.line += u64::from(byte == b'\n');
                     record.cells.push((record.bytes.len(), quoted));
                     // The LF of CR LF is skipped with the empty lines in front of the next record.
-                    return Ok(byte == b',');
+                    return Ok(byte == self.separator);
                 }
                 (Place::Start, b'"') => {
                     (opened, quoted) = (self.line, true);
@@ -171,7 +199,7 @@ mod tests {
 
     fn read(text: &'static str) -> Result<Vec<(u64, Cells)>, String> {
         let input = std::io::BufReader::with_capacity(2, text.as_bytes());
-        let mut records = Records::new(Box::new(input), Path::new("x")).unwrap();
+        let mut records = Records::new(Box::new(input), Path::new("x"), None).unwrap();
         let (mut record, mut all) = (Record::default(), Vec::new());
         while records.read(&mut record).map_err(|error| error.to_string())? {
             let cells = record.cells().map(|(text, quoted)| (text.to_owned(), quoted)).collect();
@@ -187,7 +215,7 @@ mod tests {
     #[test]
     fn a_record_that_no_row_could_hold_is_refused_before_it_takes_memory() {
         let read = |text: &'static [u8]| {
-            let mut records = Records::new(Box::new(text), Path::new("x")).unwrap();
+            let mut records = Records::new(Box::new(text), Path::new("x"), None).unwrap();
             records.longest = 64;
             let read = records.read(&mut Record::default());
             read.map_err(|error| error.to_string())
@@ -212,6 +240,30 @@ mod tests {
         assert_eq!(read(text), Ok(expected));
         assert_eq!(read("a,\n"), Ok(vec![(1, cells(&[("a", false), ("", false)]))]));
         assert_eq!(read(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn the_first_line_says_what_separates() {
+        let guessed = |text: &'static str| {
+            Records::new(Box::new(text.as_bytes()), Path::new("x"), None).unwrap().separator
+        };
+        for (text, separator) in [
+            ("a;b\n1,5;2", b';'),
+            ("\u{feff}a\tb", b'\t'),
+            ("a|b|c;d", b'|'),
+            ("a,b;c;d;e", b','),
+            ("\"a,b\";c\n", b';'),
+            ("\"a;b\"\nc;d", b','),
+            ("a\nb;c", b','),
+            ("", b','),
+        ] {
+            assert_eq!(guessed(text), separator, "{text}");
+        }
+        let mut records =
+            Records::new(Box::new(&b"a;b,c\n"[..]), Path::new("x"), Some(b';')).unwrap();
+        let mut record = Record::default();
+        assert!(records.read(&mut record).unwrap());
+        assert_eq!(record.cells().map(|cell| cell.0).collect::<Vec<_>>(), ["a", "b,c"]);
     }
 
     #[test]

@@ -12,6 +12,22 @@ use crate::exchange::naming;
 use crate::notes::note;
 use crate::{cell, files, language};
 
+/// How the cells of files are written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner<'a> {
+    /// The text of a cell that is null; without one, an empty cell without quotes is.
+    pub(crate) null: Option<&'a str>,
+    /// The byte between cells; without one, it is what the first line has.
+    pub(crate) separator: Option<u8>,
+}
+
+impl Manner<'_> {
+    /// True if a cell is null, where it may be.
+    pub(super) fn is_null(&self, text: &str, quoted: bool) -> bool {
+        self.null.map_or(text.is_empty() && !quoted, |null| null == text)
+    }
+}
+
 /// The target of a column of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
@@ -32,33 +48,37 @@ pub(crate) struct Source {
 
 impl Source {
     /// Opens a file for a table and reads its header.
-    pub(crate) fn open(table: &Table, path: &Path, bar: &ProgressBar) -> Result<Self> {
-        let (mut records, mut heading) = (open(path, bar)?, Record::default());
+    pub(crate) fn open(
+        table: &Table,
+        path: &Path,
+        manner: Manner<'_>,
+        bar: &ProgressBar,
+    ) -> Result<Self> {
+        let (mut records, mut heading) = (open(path, manner, bar)?, Record::default());
         records.read(&mut heading)?;
         let columns = columns(table, &heading).map_err(|error| error.within(path.display()))?;
         Ok(Self { table: table.number, path: path.to_owned(), columns, records })
     }
 
-    /// Opens a file of which it is known where its columns go.
+    /// Takes a file that is opened again, of which it is known where its columns go.
     pub(super) fn known(
         table: TableNumber,
         path: &Path,
         columns: Vec<Column>,
-        bar: &ProgressBar,
+        mut records: Records,
     ) -> Result<Self> {
-        let mut records = open(path, bar)?;
         records.read(&mut Record::default())?;
         Ok(Self { table, path: path.to_owned(), columns, records })
     }
 
-    /// Inserts all rows. Cells with the text `null` are null.
-    pub(crate) fn import(&mut self, loading: &mut Loading<'_>, null: Option<&str>) -> Result<()> {
+    /// Inserts all rows.
+    pub(crate) fn import(&mut self, loading: &mut Loading<'_>, manner: Manner<'_>) -> Result<()> {
         let schema = loading.schema().clone();
         let Some(table) = schema.table(self.table) else { return Ok(()) };
         let mut values: Vec<Value> = table.fields.iter().map(Field::default_value).collect();
         let mut record = Record::default();
         while self.records.read(&mut record)? {
-            self.insert(table, &record, null, &mut values, loading).map_err(|error| {
+            self.insert(table, &record, manner, &mut values, loading).map_err(|error| {
                 error.within(format_args!("{}: line {}", self.path.display(), record.line))
             })?;
         }
@@ -70,7 +90,7 @@ impl Source {
         &self,
         table: &Table,
         record: &Record,
-        null: Option<&str>,
+        manner: Manner<'_>,
         values: &mut [Value],
         loading: &mut Loading<'_>,
     ) -> Result<()> {
@@ -86,15 +106,13 @@ impl Source {
                     let slot = table.fields.get(place).zip(values.get_mut(place));
                     let Some((field, value)) = slot else { continue };
                     *value = match (field.ty, text.strip_prefix("0x")) {
-                        (Type::Blob, Some(_)) if null != Some(text) => {
+                        (Type::Blob, Some(_)) if manner.null != Some(text) => {
                             Value::Blob(loading.write_blob(&*cell::bytes(table, field, text)?)?)
                         }
-                        _ if loading.is_erased(table, field)
-                            && null.map_or(text.is_empty() && !quoted, |null| null == text) =>
-                        {
+                        _ if loading.is_erased(table, field) && manner.is_null(text, quoted) => {
                             Value::Null
                         }
-                        _ => cell::cell(table, field, text, quoted, null)?,
+                        _ => cell::cell(table, field, text, quoted, manner.null)?,
                     };
                 }
             }
@@ -108,12 +126,20 @@ fn row_id(text: &str) -> Result<RowId> {
 }
 
 /// Opens the records of a file.
-pub(super) fn open(path: &Path, bar: &ProgressBar) -> Result<Records> {
+pub(super) fn open(path: &Path, manner: Manner<'_>, bar: &ProgressBar) -> Result<Records> {
     bar.inc_length(files::length(path));
-    Records::new(files::open_input(path, bar)?, path)
+    let records = Records::new(files::open_input(path, bar)?, path, manner.separator)?;
+    if manner.separator.is_none() && records.separator != b',' {
+        let separator = char::from(records.separator);
+        note(&format!(
+            "{}: {separator:?} separates its columns, by its first line; --separator says another",
+            path.display()
+        ));
+    }
+    Ok(records)
 }
 
-/// Finds the target of each column; all fields must be present, and nothing else.
+/// Finds the target of each column. All fields must be present, but for those with a default, and nothing else.
 fn columns(table: &Table, headings: &Record) -> Result<Vec<Column>> {
     let names: Vec<String> = table.fields.iter().map(|field| cell::heading(table, field)).collect();
     let known = || language::those("fields", names.iter().map(String::as_str));
@@ -134,7 +160,10 @@ fn columns(table: &Table, headings: &Record) -> Result<Vec<Column>> {
         columns.push(column);
     }
     let places = names.iter().enumerate();
-    let missing = places.filter(|(place, _)| !columns.contains(&Column::Field(*place)));
+    let missing = places.filter(|(place, _)| {
+        let has_default = table.fields.get(*place).is_some_and(|field| field.default.is_some());
+        !has_default && !columns.contains(&Column::Field(*place))
+    });
     let missing: Vec<&str> = missing.map(|(_, name)| name.as_str()).collect();
     if !missing.is_empty() {
         let (table, missing) = (&table.name, missing.join(", "));

@@ -1,16 +1,17 @@
 //! JSON without a schema: the first pass infers the types of all values, and the second imports them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use annals::{Command, Error, Result, RowId, Schema, TableNumber, Type, Value};
+use annals_schema::shorten;
 use indicatif::ProgressBar;
 
 use super::Layout;
-use super::read::{Source, stem};
+use super::read::{Source, stem, twice};
 use super::reader::{Reader, Token};
 use crate::exchange::arrival::{self, Arrived, Loading, To};
 use crate::exchange::naming::Naming;
-use crate::exchange::scalar::{Converted, Scalar, Seen, convert};
+use crate::exchange::scalar::{Converted, Scalar, Seen, convert, exact_float};
 use crate::files;
 use crate::notes::note;
 
@@ -24,14 +25,16 @@ pub(super) fn import(source: &Source, to: &To, bar: &ProgressBar) -> Result<Arri
     bar.inc_length(files::length(&source.path));
     let mut tables = Tables::default();
     walk(source, bar, |table, row| {
-        tables.see(table, row);
+        let columns = tables.of(table);
+        row.into_iter().for_each(|row| columns.see(row));
         Ok(())
     })?;
     let (schema, plans) = tables.plan(source.times)?;
     arrival::fill(to, &schema, |loading| {
-        walk(source, bar, |table, row| match plans.get(table) {
-            Some(plan) => plan.insert(row, loading),
-            None => Err(Error::invalid("the file changed while it was read")),
+        walk(source, bar, |table, row| match (plans.get(table), row) {
+            (Some(plan), Some(row)) => plan.insert(row, loading),
+            (Some(_), None) => Ok(()),
+            (None, _) => Err(Error::invalid("the file changed while it was read")),
         })
     })
 }
@@ -62,27 +65,31 @@ impl Owned {
 /// The keys and values of a row. The vector is used again for the next.
 type Cells = Vec<(String, Owned)>;
 
-/// Passes all rows to `each`, with the name of their table.
+/// Passes each table to `each`, and then its rows.
 fn walk(
     source: &Source,
     bar: &ProgressBar,
-    mut each: impl FnMut(&str, &Cells) -> Result<()>,
+    mut each: impl FnMut(&str, Option<&Cells>) -> Result<()>,
 ) -> Result<()> {
     let mut reader = source.open(bar)?;
     let name = stem(&source.path);
     let mut cells = Cells::new();
     match (source.layout, reader.peek()?) {
         (Layout::Lines, _) => {
+            each(&name, None)?;
             while reader.peek()?.is_some() {
                 row(&mut reader, &mut cells)?;
-                each(&name, &cells).map_err(|error| reader.at(error))?;
+                each(&name, Some(&cells)).map_err(|error| reader.at(error))?;
             }
             return Ok(());
         }
         (Layout::Document, Some(b'{')) => {
             let mut tables = reader.open(b'{')?;
-            let mut table = String::new();
+            let (mut table, mut known) = (String::new(), HashSet::new());
             while reader.next_key(&mut tables, &mut table)? {
+                if !known.insert(table.clone()) {
+                    return Err(twice(&reader, &table));
+                }
                 if reader.peek()? != Some(b'[') {
                     return Err(reader.wrong(format_args!(
                         "{table:?} is no array of objects; a document without a schema is one, or an object \
@@ -101,12 +108,13 @@ fn walk(
 fn rows(
     reader: &mut Reader,
     cells: &mut Cells,
-    each: &mut dyn FnMut(&Cells) -> Result<()>,
+    each: &mut dyn FnMut(Option<&Cells>) -> Result<()>,
 ) -> Result<()> {
     let mut items = reader.open(b'[')?;
+    each(None)?;
     while reader.next(&mut items)? {
         row(reader, cells)?;
-        each(cells).map_err(|error| reader.at(error))?;
+        each(Some(cells)).map_err(|error| reader.at(error))?;
     }
     Ok(())
 }
@@ -117,7 +125,7 @@ fn row(reader: &mut Reader, cells: &mut Cells) -> Result<()> {
     let mut key = String::new();
     while reader.next_key(&mut items, &mut key)? {
         if cells.iter().any(|(known, _)| *known == key) {
-            return Err(reader.wrong(format_args!("the key {key:?} is there twice")));
+            return Err(twice(reader, &key));
         }
         let value = value(reader)?;
         cells.push((std::mem::take(&mut key), value));
@@ -139,16 +147,16 @@ fn value(reader: &mut Reader) -> Result<Owned> {
     })
 }
 
-/// Returns a number as an integer of 64 bits or as the nearest float; as its text if neither can hold the number.
+/// Returns a number as an integer of 64 bits or as a float; as its text if it has more digits than either.
 fn number(text: String) -> Owned {
     if !text.contains(['.', 'e', 'E']) && text != "-0" {
         let int = text.parse::<i128>().ok();
         let held = int.filter(|int| (i64::MIN.into()..=u64::MAX.into()).contains(int));
         return held.map_or(Owned::Odd(text), Owned::Int);
     }
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() => Owned::Real(value),
-        _ => Owned::Odd(text),
+    match exact_float(&text) {
+        Some(value) => Owned::Real(value),
+        None => Owned::Odd(text),
     }
 }
 
@@ -171,20 +179,19 @@ struct Column {
     seen: Seen,
     /// In how many rows it was.
     rows: u64,
-    /// True if something that is no string became text.
-    odd: bool,
+    /// The first value that is no string and became text, and the number of its row.
+    odd: Option<(u64, String)>,
 }
 
 impl Tables {
-    fn see(&mut self, table: &str, row: &Cells) {
-        let place = self.0.iter().position(|(name, _)| name == table).unwrap_or_else(|| {
+    /// Returns the columns of a table, none at first.
+    fn of(&mut self, table: &str) -> &mut Columns {
+        let place = self.0.iter().position(|(name, _)| name == table).unwrap_or(self.0.len());
+        if place == self.0.len() {
             let columns = Columns { ids: Some(None), ..Columns::default() };
             self.0.push((table.to_owned(), columns));
-            self.0.len() - 1
-        });
-        if let Some((_, columns)) = self.0.get_mut(place) {
-            columns.see(row);
         }
+        &mut self.0[place].1
     }
 
     /// Returns the schema that holds all of it, and how the rows go there.
@@ -200,6 +207,9 @@ impl Tables {
                     .map_err(|error| Error::invalid(format!("{original}: {error}")))
             };
             add(Command::CreateTable { name: name.clone() })?;
+            if columns.columns.is_empty() {
+                note(&format!("{original}: no row has a key, so that the table has no fields"));
+            }
             let mut plan = Plan { table, fields: Vec::new(), has_ids: columns.has_ids() };
             let mut fields = Naming::default();
             for column in &columns.columns {
@@ -211,10 +221,13 @@ impl Tables {
                 if !is_named {
                     note(&format!("{original}: {:?} becomes {name}.{field}", column.key));
                 }
-                if column.odd || column.seen.is_mixed() {
-                    let what =
-                        "has values of several kinds, or that no field holds: they become texts";
-                    note(&format!("{original}: {:?} {what}", column.key));
+                if column.odd.is_some() || column.seen.is_mixed() {
+                    let first = match &column.odd {
+                        Some((row, text)) => format!(", as {} in row {row}", shorten(text)),
+                        None => String::new(),
+                    };
+                    let what = "has values of several kinds, or that no field holds";
+                    note(&format!("{original}: {:?} {what}{first}: they become texts", column.key));
                 }
                 let nullable = column.seen.nulls || column.rows < columns.rows;
                 add(Command::AddField { table, name: field, ty, nullable, default: None })?;
@@ -233,12 +246,14 @@ impl Columns {
         for (key, value) in row {
             let place = *self.places.entry(key.clone()).or_insert_with(|| {
                 let (seen, key) = (Seen::default(), key.clone());
-                self.columns.push(Column { key, seen, rows: 0, odd: false });
+                self.columns.push(Column { key, seen, rows: 0, odd: None });
                 self.columns.len() - 1
             });
             if let Some(column) = self.columns.get_mut(place) {
                 column.rows += 1;
-                column.odd |= matches!(value, Owned::Odd(_));
+                if let (Owned::Odd(text), None) = (value, &column.odd) {
+                    column.odd = Some((self.rows, text.clone()));
+                }
                 column.seen.see(value.scalar());
             }
         }

@@ -16,7 +16,8 @@ mod read;
 mod reader;
 mod write;
 
-pub(crate) use read::{Source, import};
+pub(crate) use read::{Source, import, twice};
+pub(crate) use reader::{Reader, Token};
 pub(crate) use write::{document, lines};
 
 /// The version of the layout.

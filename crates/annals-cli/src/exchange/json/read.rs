@@ -148,6 +148,9 @@ fn counts(reader: &mut Reader, schema: &Schema) -> Result<Vec<Count>> {
     let mut tables = reader.open(b'{')?;
     while reader.next_key(&mut tables, &mut key)? {
         let table = language::table(schema, &key).map_err(|error| reader.at(error))?.number;
+        if counts.iter().any(|known: &Count| known.table == table) {
+            return Err(twice(reader, &key));
+        }
         let mut count = Count { table, rows: None, next_id: 0, came: 0 };
         let mut items = reader.open(b'{')?;
         while reader.next_key(&mut items, &mut key)? {
@@ -239,10 +242,14 @@ impl Rows<'_> {
         if self.reader.peek()?.is_none() {
             return Ok(());
         }
-        let mut tables = self.reader.open(b'{')?;
+        let (mut tables, mut known) = (self.reader.open(b'{')?, Vec::new());
         while self.reader.next_key(&mut tables, &mut self.key)? {
             let table =
                 language::table(schema, &self.key).map_err(|error| self.reader.at(error))?;
+            if known.contains(&table.number) {
+                return Err(twice(self.reader, &self.key));
+            }
+            known.push(table.number);
             let mut rows = self.reader.open(b'[')?;
             while self.reader.next(&mut rows)? {
                 self.row(table, loading)?;
@@ -294,9 +301,7 @@ impl Rows<'_> {
     fn once<T>(&self, before: Option<T>, value: T) -> Result<Option<T>> {
         match before {
             None => Ok(Some(value)),
-            Some(_) => {
-                Err(self.reader.wrong(format_args!("the key {:?} is there twice", self.key)))
-            }
+            Some(_) => Err(twice(self.reader, &self.key)),
         }
     }
 
@@ -345,6 +350,11 @@ fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
         Token::String => Scalar::String(text),
     };
     annals_json::parse_value(ty, scalar)
+}
+
+/// Returns the error for a key that an object has already.
+pub(crate) fn twice(reader: &Reader, key: &str) -> Error {
+    reader.wrong(format_args!("the key {key:?} is there twice"))
 }
 
 /// Returns the name that a table of a file without names of tables gets.

@@ -15,7 +15,7 @@ const LONGEST_NUMBER: usize = 4096;
 
 /// A value that is no array and no object. A number or a string is in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     Null,
     Bool(bool),
     Number,
@@ -23,7 +23,7 @@ pub(super) enum Token {
 }
 
 /// Reads JSON.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     input: Box<dyn BufRead>,
     path: PathBuf,
     line: u64,
@@ -33,17 +33,17 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Begins to read a file; `path` is its name in errors.
-    pub(super) fn new(input: Box<dyn BufRead>, path: &Path) -> Self {
+    pub(crate) fn new(input: Box<dyn BufRead>, path: &Path) -> Self {
         Self { input, path: path.to_owned(), line: 1, longest: LONGEST_TEXT }
     }
 
     /// Makes an error for this position.
-    pub(super) fn wrong(&self, what: impl std::fmt::Display) -> Error {
+    pub(crate) fn wrong(&self, what: impl std::fmt::Display) -> Error {
         self.at(Error::invalid(what.to_string()))
     }
 
     /// Adds the position to an error.
-    pub(super) fn at(&self, error: Error) -> Error {
+    pub(crate) fn at(&self, error: Error) -> Error {
         error.within(format_args!("{}: line {}", self.path.display(), self.line))
     }
 
@@ -60,7 +60,7 @@ impl Reader {
     }
 
     /// Returns the next byte after white space, without consuming it; `None` at the end.
-    pub(super) fn peek(&mut self) -> Result<Option<u8>> {
+    pub(crate) fn peek(&mut self) -> Result<Option<u8>> {
         while let Some(byte) = self.byte()? {
             if !byte.is_ascii_whitespace() {
                 return Ok(Some(byte));
@@ -106,7 +106,7 @@ impl Reader {
     }
 
     /// Begins an array or object with `[` or `{`.
-    pub(super) fn open(&mut self, bracket: u8) -> Result<Items> {
+    pub(crate) fn open(&mut self, bracket: u8) -> Result<Items> {
         self.expect(bracket)?;
         Ok(Items { end: if bracket == b'[' { b']' } else { b'}' }, is_first: true })
     }
@@ -126,7 +126,7 @@ impl Reader {
     }
 
     /// Moves to the next item of an object and reads its key; returns true if there is one.
-    pub(super) fn next_key(&mut self, items: &mut Items, key: &mut String) -> Result<bool> {
+    pub(crate) fn next_key(&mut self, items: &mut Items, key: &mut String) -> Result<bool> {
         if !self.next(items)? {
             return Ok(false);
         }
@@ -135,7 +135,7 @@ impl Reader {
     }
 
     /// Reads a string.
-    pub(super) fn string(&mut self, text: &mut String) -> Result<()> {
+    pub(crate) fn string(&mut self, text: &mut String) -> Result<()> {
         match self.scalar(text)? {
             Token::String => Ok(()),
             _ => Err(self.wrong("a string in quotes should be here")),
@@ -143,7 +143,7 @@ impl Reader {
     }
 
     /// Reads a value other than an array or object; a number or a string is written to `text`.
-    pub(super) fn scalar(&mut self, text: &mut String) -> Result<Token> {
+    pub(crate) fn scalar(&mut self, text: &mut String) -> Result<Token> {
         text.clear();
         match self.peek()? {
             Some(b'"') => {
@@ -332,7 +332,7 @@ impl Reader {
 }
 
 /// An array or object that is being read.
-pub(super) struct Items {
+pub(crate) struct Items {
     end: u8,
     is_first: bool,
 }

@@ -1,25 +1,26 @@
 //! SQLite's database files.
 //!
-//! In reading order: `write` makes a file. `outline` reads the schema of another, and `columns` the kinds of its
-//! values; `plan` makes a schema of that, with `types` and `defaults`; `read` imports the rows.
+//! In reading order: `write` makes a file. `open` opens another, `outline` reads its schema, and `columns` the kinds of
+//! its values; `plan` makes a schema of that, with `types` and `defaults`; `read` imports the rows.
 
 mod columns;
 mod defaults;
+mod open;
 mod outline;
 mod plan;
 mod read;
 mod types;
 mod write;
 
-use std::path::Path;
+use std::fmt::Display;
 
 use annals::{Error, ErrorKind};
 
 pub(crate) use read::import;
 pub(crate) use write::write;
 
-/// Adds the file to SQLite's error.
-fn failed(path: &Path, error: &rusqlite::Error) -> Error {
+/// Adds the file, and the table in it where that is known, to SQLite's error.
+fn failed(place: impl Display, error: &rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::CannotOpen) => ErrorKind::NotFound,
         Some(rusqlite::ErrorCode::DatabaseCorrupt) => ErrorKind::Corrupt,
@@ -29,7 +30,7 @@ fn failed(path: &Path, error: &rusqlite::Error) -> Error {
         Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::SystemIoFailure) => ErrorKind::Io,
         _ => ErrorKind::Invalid,
     };
-    Error::new(kind, format!("{}: SQLite says: {error}", path.display()))
+    Error::new(kind, format!("{place}: SQLite says: {error}"))
 }
 
 /// Writes a name in quotes.

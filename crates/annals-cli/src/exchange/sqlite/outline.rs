@@ -23,6 +23,8 @@ pub(super) struct Column {
     pub(super) not_null: bool,
     /// The expression of its default.
     pub(super) default: Option<String>,
+    /// True if its values are computed whenever they are read.
+    pub(super) is_virtual: bool,
 }
 
 /// A foreign key of one column.
@@ -113,6 +115,7 @@ fn table(connection: &Connection, name: String, without_rowid: bool) -> Result<T
             declared: row.get(1)?,
             not_null: row.get(2)?,
             default: row.get(3)?,
+            is_virtual: row.get::<_, i64>(5)? == 2,
         };
         if row.get::<_, i64>(4)? > 0 {
             keys.push(columns.len());
@@ -135,6 +138,14 @@ fn table(connection: &Connection, name: String, without_rowid: bool) -> Result<T
     };
     let (references, last_id) = (references(connection, &name)?, last_id(connection, &name)?);
     Ok(Table { name, columns, id, references, last_id })
+}
+
+impl Table {
+    /// Leaves out a column.
+    pub(super) fn leave_out(&mut self, place: usize) {
+        self.columns.remove(place);
+        self.id = self.id.map(|id| if id > place { id - 1 } else { id });
+    }
 }
 
 fn references(connection: &Connection, table: &str) -> Result<Vec<Reference>> {

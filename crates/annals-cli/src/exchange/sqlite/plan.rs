@@ -1,11 +1,13 @@
 //! The schema that holds a database of SQLite, and how its rows go there.
 
+use std::path::Path;
+
 use annals::{Command, Error, Field, FieldNumber, OnDelete, Result, Schema, TableNumber, Type};
 use rusqlite::Connection;
 
 use super::columns::{self, Columns};
 use super::outline::{self, Column, Reference, Table};
-use super::{defaults, types};
+use super::{defaults, failed, types};
 use crate::exchange::naming::Naming;
 use crate::exchange::scalar::Seen;
 use crate::notes::note;
@@ -25,11 +27,16 @@ pub(super) struct Plan {
 }
 
 /// Reads the file, and returns a schema that fits.
-pub(super) fn plan(connection: &Connection) -> rusqlite::Result<Result<(Schema, Vec<Plan>)>> {
-    outline::tell_settings(connection)?;
+pub(super) fn plan(connection: &Connection, path: &Path) -> Result<(Schema, Vec<Plan>)> {
+    let sqlite = |error: rusqlite::Error| failed(path.display(), &error);
+    outline::tell_settings(connection).map_err(sqlite)?;
     let mut plans = Vec::new();
-    for (number, table) in (0..).map(TableNumber).zip(outline::tables(connection)?) {
-        let seen = columns::see(connection, &table)?;
+    let tables = outline::tables(connection).map_err(sqlite)?;
+    for (number, mut table) in (0..).map(TableNumber).zip(tables) {
+        let seen = columns::see_readable(connection, &mut table);
+        let seen = seen.map_err(|error| {
+            failed(format_args!("{}: table {}", path.display(), table.name), &error)
+        })?;
         let id = table.id.filter(|&place| {
             let are_ids = seen.seen.get(place).is_none_or(Seen::are_ids);
             if !are_ids {
@@ -47,22 +54,20 @@ pub(super) fn plan(connection: &Connection) -> rusqlite::Result<Result<(Schema, 
         let original = &plan.table.name;
         let name = names.take(original);
         tell_name(original, &name);
-        if let Err(error) = add(&mut schema, original, Command::CreateTable { name }) {
-            return Ok(Err(error));
-        }
+        add(&mut schema, original, Command::CreateTable { name })
+            .map_err(|error| error.within(path.display()))?;
     }
     for place in 0..plans.len() {
-        if let Err(error) = add_fields(connection, &mut schema, &mut plans, place)? {
-            return Ok(Err(error));
-        }
+        add_fields(connection, &mut schema, &mut plans, place)
+            .map_err(sqlite)?
+            .map_err(|error| error.within(path.display()))?;
     }
     let mut names = Naming::default();
-    for index in outline::indexes(connection)? {
-        if let Err(error) = add_index(&mut schema, &plans, &mut names, &index) {
-            return Ok(Err(error));
-        }
+    for index in outline::indexes(connection).map_err(sqlite)? {
+        add_index(&mut schema, &plans, &mut names, &index)
+            .map_err(|error| error.within(path.display()))?;
     }
-    Ok(Ok((schema, plans)))
+    Ok((schema, plans))
 }
 
 fn add(schema: &mut Schema, what: &str, command: Command) -> Result<()> {
@@ -92,6 +97,10 @@ fn add_fields(
             if !column.name.eq_ignore_ascii_case("id") {
                 note(&format!("{shown} is the id of the row"));
             }
+            for reference in references(&plan.table, column) {
+                let what = "is the id of the row, and can't be a reference, too: that to";
+                note(&format!("{shown} {what} {} was left out", reference.target));
+            }
             continue;
         }
         let name = names.take(field_name(&plan.table, column));
@@ -117,7 +126,8 @@ fn add_fields(
             return Ok(Err(error));
         }
         fields.push((place, ty));
-        blurred.push((seen.is_mixed() && !seen.fits(ty)) || ty == Type::Blob);
+        let is_mixture = seen.is_mixed() && !seen.fits(ty);
+        blurred.push(is_mixture || seen.is_rewritten() || ty == Type::Blob);
     }
     if let Some(plan) = plans.get_mut(place) {
         (plan.fields, plan.blurred) = (fields, blurred);
@@ -141,30 +151,45 @@ fn field_type(
     seen: &Seen,
     shown: &str,
 ) -> rusqlite::Result<Type> {
-    let mut references = plan.table.references.iter();
-    if let Some(reference) = references.find(|key| key.column.eq_ignore_ascii_case(&column.name)) {
+    let mut kept = None;
+    for reference in references(&plan.table, column) {
+        let to = &reference.target;
         match target(plans, reference).filter(|_| seen.are_ids()) {
+            Some(_) if kept.is_some() => note(&format!(
+                "{shown} refers to {to}, too: a field is one reference, and that one was left out"
+            )),
             Some((number, target, id)) => {
                 let rule = rule(connection, plan, column, reference, target, id)?;
-                return Ok(Type::Reference(number, rule));
+                kept = Some(Type::Reference(number, rule));
             }
             None => note(&format!(
-                "{shown} refers to {}, but not to ids of rows: it stays a number or text",
-                reference.target
+                "{shown} refers to {to}, but not to ids of rows: that reference was left out"
             )),
         }
     }
+    if let Some(ty) = kept {
+        return Ok(ty);
+    }
     let declared = types::declared(&column.declared);
     let ty = declared.filter(|ty| seen.fits(*ty)).unwrap_or_else(|| seen.natural(false));
-    if declared.is_some_and(|declared| declared != ty) {
+    if let Some(declared) = declared.filter(|declared| *declared != ty) {
         let words = &column.declared;
-        note(&format!("{shown} is declared {words} and holds other values: it becomes {ty}"));
+        let first = columns::first_misfit(connection, &plan.table, column, declared)?;
+        note(&format!(
+            "{shown} is declared {words} and holds other values{first}: it becomes {ty}"
+        ));
     }
     if seen.is_mixed() && !seen.fits(ty) {
         let what = "holds values of several kinds: they become";
         note(&format!("{shown} {what} {}", if ty == Type::String { "texts" } else { "bytes" }));
     }
     Ok(ty)
+}
+
+/// Returns the foreign keys of a column, in the order of their declaration.
+fn references<'t>(table: &'t Table, column: &Column) -> impl Iterator<Item = &'t Reference> {
+    let is_of = |key: &&Reference| key.column.eq_ignore_ascii_case(&column.name);
+    table.references.iter().filter(is_of)
 }
 
 /// Finds the table that a foreign key refers to, and the name of its id, if it refers to that.
@@ -215,9 +240,16 @@ fn add_index(
         let field = plan.fields.iter().position(|(known, _)| Some(*known) == place);
         let Some(number) = field.and_then(|field| u32::try_from(field).ok()).map(FieldNumber)
         else {
-            note(&format!("the index {} is on the id of the row: it was left out", index.name));
+            let what =
+                if place.is_some() { "the id of the row" } else { "a column that was left out" };
+            note(&format!("the index {} is on {what}: it was left out", index.name));
             return Ok(());
         };
+        if fields.contains(&number) {
+            let what = "names a column twice: here it has it once";
+            note(&format!("the index {} {what}: {column}", index.name));
+            continue;
+        }
         if unique && field.and_then(|field| plan.blurred.get(field)) == Some(&true) {
             note(&format!("the index {} can't be unique with what {column} becomes", index.name));
             unique = false;

@@ -19,7 +19,7 @@ const LONGEST: usize = 1_000_000_000;
 
 /// Writes everything into a new file, which has its name only when it is complete.
 pub(crate) fn write(present: &Present<'_>, path: &Path, file: NewFile) -> Result<()> {
-    let sqlite = |error: rusqlite::Error| failed(path, &error);
+    let sqlite = |error: rusqlite::Error| failed(path.display(), &error);
     let place = file.path().ok_or_else(|| {
         Error::invalid(format!("{} is no file: SQLite's databases are", path.display()))
     })?;
@@ -63,7 +63,7 @@ pub(crate) fn write(present: &Present<'_>, path: &Path, file: NewFile) -> Result
         connection.execute_batch(&table.sequence(next)).map_err(sqlite)?;
     }
     connection.execute_batch("COMMIT").map_err(sqlite)?;
-    connection.close().map_err(|(_, error)| failed(path, &error))?;
+    connection.close().map_err(|(_, error)| failed(path.display(), &error))?;
     file.finish()
 }
 
@@ -74,7 +74,7 @@ fn write_rows(
     path: &Path,
     rows: &mut Rows,
 ) -> Result<()> {
-    let sqlite = |error: rusqlite::Error| failed(path, &error);
+    let sqlite = |error: rusqlite::Error| failed(path.display(), &error);
     let places = ",?".repeat(table.table.fields.len());
     let insert = format!("INSERT INTO {} VALUES(?{places})", table.name);
     let mut statement = connection.prepare(&insert).map_err(sqlite)?;

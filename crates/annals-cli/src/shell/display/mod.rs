@@ -6,7 +6,8 @@ mod record;
 mod schema;
 mod table;
 
-pub(crate) use cell::harmless;
+pub(crate) use cell::{cut, harmless};
+pub(crate) use layout::{Column, fit};
 pub(crate) use record::record;
 pub(crate) use schema::schema;
 pub(crate) use table::table;

@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::columnar::Columnar;
 use super::separated::Separated;
 use crate::output::Output;
+use crate::shell::display;
 
 /// How rows are printed. Other names are those of other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -125,6 +126,7 @@ struct Shown<'o> {
     are_times: Vec<bool>,
     /// Rows that aren't printed yet, as their widths aren't known.
     rows: Vec<Vec<Cell>>,
+    /// The widths of the columns that are shown.
     widths: Vec<usize>,
 }
 
@@ -195,13 +197,17 @@ impl<'o> Shown<'o> {
             return self.output.line("");
         }
         let mut line = String::new();
-        for (place, cell) in cells.iter().enumerate() {
-            let width = self.widths.get(place).copied().unwrap_or(0);
-            let blanks = " ".repeat(width.saturating_sub(cell.text.width()));
+        let is_fitted = self.output.width().is_some();
+        for (place, (cell, &width)) in cells.iter().zip(&self.widths).enumerate() {
+            let text = match is_fitted && !cell.is_number {
+                true => display::cut(&cell.text, width),
+                false => cell.text.clone(),
+            };
+            let blanks = " ".repeat(width.saturating_sub(text.width()));
             line.push_str(if place > 0 { "  " } else { "" });
             match cell.is_number {
-                true => line.push_str(&(blanks + &cell.text)),
-                false => line.push_str(&(cell.text.clone() + &blanks)),
+                true => line.push_str(&(blanks + &text)),
+                false => line.push_str(&(text + &blanks)),
             }
         }
         self.output.line(line.trim_end())
@@ -212,11 +218,18 @@ impl<'o> Shown<'o> {
         let is_table = self.sink.format == Format::Table;
         if is_table && self.widths.is_empty() {
             let rows = &self.rows;
-            let widest = |(place, name): (usize, &String)| {
-                let cells = rows.iter().filter_map(|row| row.get(place));
-                cells.map(|cell| cell.text.width()).max().unwrap_or(0).max(name.width())
+            let column = |(place, name): (usize, &String)| {
+                let cells = || rows.iter().filter_map(|row| row.get(place));
+                display::Column {
+                    heading: name.width(),
+                    cells: cells().map(|cell| cell.text.width()).max().unwrap_or(0),
+                    is_elastic: !cells().any(|cell| cell.is_number),
+                    width: 0,
+                }
             };
-            self.widths = self.names.iter().enumerate().map(widest).collect();
+            let mut columns: Vec<_> = self.names.iter().enumerate().map(column).collect();
+            let shown = display::fit(&mut columns, self.output.width());
+            self.widths = columns.iter().take(shown).map(|column| column.width).collect();
             if self.sink.has_header {
                 let name = |name: &String| Cell { text: harmless(name), is_number: false };
                 let names: Vec<_> = self.names.iter().map(name).collect();
@@ -252,6 +265,16 @@ impl Answer for Shown<'_> {
     }
 
     fn end(&mut self) -> Result<(), SqlError> {
-        self.flush().map_err(|error: Error| error.into())
+        self.flush()?;
+        let hidden = match self.sink.format {
+            Format::Table => self.names.get(self.widths.len()..).unwrap_or_default(),
+            _ => &[],
+        };
+        if !hidden.is_empty() {
+            let names: Vec<String> = hidden.iter().map(|name| harmless(name)).collect();
+            self.output
+                .line(&format!("no room for: {}; format line shows all", names.join(", ")))?;
+        }
+        Ok(())
     }
 }

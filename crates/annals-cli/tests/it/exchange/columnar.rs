@@ -58,3 +58,52 @@ fn a_wrong_file_changes_nothing() {
     let output = run(dir.path(), &["import", "parquet", "nowhere", "b.annals"], b"");
     assert_eq!(output.status.code(), Some(1));
 }
+
+#[test]
+fn a_schema_is_derived_of_the_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    succeed(dir.path(), &["shell", "a.annals"], SCRIPT);
+    succeed(dir.path(), &["shell", "a.annals"], "insert_at town 7 Roubaix\ndelete_from town 0\n");
+    let rows = |dump: &str| -> Vec<String> {
+        let rows = dump.lines().filter(|line| line.starts_with("insert_at"));
+        rows.map(|line| line.replace(" blob:1", "")).collect()
+    };
+    for (format, ending) in FORMATS {
+        succeed(dir.path(), &["export", format, "a.annals", format], "");
+        std::fs::remove_file(dir.path().join(format).join("schema.annals")).unwrap();
+        let back = format!("{format}.annals");
+        let output = run(dir.path(), &["import", format, format, &back], b"");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let derived = succeed(dir.path(), &["schema", "show", &back], "");
+        for field in [
+            "small int8",
+            "large uint64 null",
+            "ok bool",
+            "at timestamp null",
+            "day date null",
+            "key uuid null",
+            "price decimal(2) null",
+            "text string null",
+            "raw bytes null",
+        ] {
+            assert!(derived.contains(&format!("add_field all {field}\n")), "{format}: {derived}");
+        }
+        // The ids are those of the rows, and so are all values.
+        let town = |file: &str| {
+            rows(&succeed(dir.path(), &["dump", file], ""))
+                .into_iter()
+                .filter(|row| row.starts_with("insert_at town"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(town(&back), ["insert_at town 7 \"Roubaix\""], "{format}");
+        // A single file is a table, too, and the values are those with a schema.
+        let one = format!("one-{format}.annals");
+        let all = format!("{format}/all.{ending}");
+        succeed(dir.path(), &["import", format, &all, &one], "");
+        let dump = succeed(dir.path(), &["dump", &one], "");
+        assert!(
+            dump.contains(" -128 18446744073709551615 -0.5 true \"a, \\\"b\\\"\" 0x00ff "),
+            "{dump}"
+        );
+    }
+}

@@ -3,6 +3,8 @@
 #[cfg(feature = "arrow")]
 mod columnar;
 mod foreign;
+#[cfg(all(feature = "sqlite", unix))]
+mod media;
 mod same;
 #[cfg(feature = "sqlite")]
 mod sqlite;

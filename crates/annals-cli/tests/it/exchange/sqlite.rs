@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 
 use super::same::{Kept, compare};
 use crate::identity;
@@ -171,7 +172,7 @@ create_index t_by_a t a
 "#;
     assert_eq!(dump, expected);
     for note in [
-        "t.tiny is declared TINYINT and holds other values: it becomes int64",
+        "t.tiny is declared TINYINT and holds other values, as 300 in row number 1: it becomes int64",
         "t.mixed holds values of several kinds: they become texts",
         "t.text holds values of several kinds: they become bytes",
         "t.late refers to t, but not to ids of rows",
@@ -246,4 +247,179 @@ fn a_script_for_sqlite_makes_the_file_that_an_export_makes() {
         succeed(dir.path(), &["import", "sqlite", "a.sqlite", "b.annals"], "");
         compare(&dir.path().join("a.annals"), &dir.path().join("b.annals"), Kept::TheRest);
     }
+}
+
+/// Returns what all values of a table say, whatever their types: numbers as texts, without zeros at their ends.
+fn texts(path: &Path, query: &str) -> Vec<Vec<Vec<u8>>> {
+    let connection = Connection::open(path).unwrap();
+    let mut statement = connection.prepare(query).unwrap();
+    let columns = statement.column_count();
+    let text = |value: ValueRef<'_>| match value {
+        ValueRef::Null => b"(null)".to_vec(),
+        ValueRef::Integer(value) => value.to_string().into_bytes(),
+        ValueRef::Real(value) => value.to_string().into_bytes(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+    };
+    let text = |value: ValueRef<'_>| {
+        let mut text = text(value);
+        if std::str::from_utf8(&text).is_ok_and(|it| it.contains('.') && it.parse::<f64>().is_ok())
+        {
+            let kept = text.iter().rposition(|byte| *byte != b'0').map_or(0, |last| last + 1);
+            let kept = kept - usize::from(text[kept - 1] == b'.');
+            text.truncate(kept);
+        }
+        text
+    };
+    let rows = statement
+        .query_map([], |row| (0..columns).map(|at| row.get_ref(at).map(text)).collect())
+        .unwrap();
+    rows.map(|row| row.unwrap()).collect()
+}
+
+/// The file is an export of ours, and SQLite changes one value after the other. The oracle is SQLite itself: an import
+/// that is exported again says the same.
+#[test]
+fn values_that_are_none_of_their_declared_type_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let script = "create_table v\nadd_field v day date null\nadd_field v price decimal(2) null\n\
+        add_field v key uuid null\nadd_field v data json null\nadd_field v hash bytes(4) null\n\
+        add_field v kind enum(a, b) null\nadd_field v n int8 null\nadd_field v f float32 null\n\
+        insert v 2024-03-01 12.50 67e55044-10b1-426f-9247-bb680e5fe0c8 \"{}\" 0x01020304 a 1 0.5\n\
+        insert v null null null null null null null null\n";
+    succeed(dir.path(), &["shell", "a.annals"], script);
+    succeed(dir.path(), &["export", "sqlite", "a.annals", "own.sqlite"], "");
+    let columns = ["day", "price", "key", "data", "hash", "kind", "n", "f"];
+    let values = [
+        "''",
+        "'x'",
+        "'2024-02-30'",
+        "'0999-12-31'",
+        "'12.505'",
+        "'12.5'",
+        "'1e3'",
+        "'C'",
+        "'{\"a\":1}'",
+        "x'01'",
+        "x'01020304'",
+        "x'ff'",
+        "7",
+        "1000",
+        "2.5",
+        "-0.1",
+        "9007199254740993",
+        "NULL",
+    ];
+    for column in columns {
+        for value in values {
+            std::fs::copy(file("own.sqlite"), file("x.sqlite")).unwrap();
+            let connection = Connection::open(file("x.sqlite")).unwrap();
+            // A `CHECK` has the names of an enum.
+            connection.execute_batch("PRAGMA ignore_check_constraints=ON").unwrap();
+            connection
+                .execute_batch(&format!("UPDATE v SET {column} = {value} WHERE id = 0"))
+                .unwrap();
+            drop(connection);
+            let output = run(dir.path(), &["import", "sqlite", "x.sqlite", "x.annals"], b"");
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.success(), "{column} = {value}: {said}");
+            succeed(dir.path(), &["export", "sqlite", "x.annals", "y.sqlite", "--replace"], "");
+            let query = "SELECT * FROM v ORDER BY id";
+            let same = texts(&file("x.sqlite"), query) == texts(&file("y.sqlite"), query);
+            assert!(same, "{column} = {value}: {said}");
+            let names_it = said.contains(&format!("v.{column} is declared"));
+            assert!(
+                !names_it || said.contains(" in row 0: it becomes "),
+                "{column} = {value}: {said}"
+            );
+            std::fs::remove_file(file("x.annals")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_of_sqlite_is_named_where_one_of_ours_is_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    import(dir.path(), "CREATE TABLE t (v);");
+    for command in [&["dump"][..], &["info"], &["check"], &["log"], &["shell"], &["sql"]] {
+        let output = run(dir.path(), &[command, &["a.sqlite"]].concat(), b"");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("`annals import sqlite a.sqlite NEW.annals`"), "{command:?}: {said}");
+        assert!(!output.status.success());
+    }
+}
+
+#[test]
+fn an_index_may_name_a_column_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "
+        CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, age INT);
+        CREATE INDEX by_name ON person (name COLLATE NOCASE, age, name);
+        CREATE UNIQUE INDEX by_age ON person (age, age);
+        INSERT INTO person VALUES (1, 'Ada', 36);";
+    let (dump, said) = import(dir.path(), script);
+    assert!(dump.contains("create_index by_name person name,age\n"), "{dump}");
+    assert!(dump.contains("create_unique_index by_age person age\n"), "{dump}");
+    assert!(said.contains("by_name names a column twice: here it has it once: name"), "{said}");
+    assert!(said.contains("by_age names a column twice: here it has it once: age"), "{said}");
+}
+
+#[test]
+fn collations_of_other_programs_are_no_obstacle() {
+    let dir = tempfile::tempdir().unwrap();
+    let connection = Connection::open(dir.path().join("a.sqlite")).unwrap();
+    let compare = |a: &str, b: &str| a.to_lowercase().cmp(&b.to_lowercase());
+    connection.create_collation("OWN", compare).unwrap();
+    let script = "
+        CREATE TABLE pair (a TEXT COLLATE OWN, b TEXT, PRIMARY KEY (a, b)) WITHOUT ROWID;
+        CREATE TABLE word (id INTEGER PRIMARY KEY, w TEXT COLLATE OWN, up TEXT COLLATE OWN REFERENCES word(w));
+        CREATE UNIQUE INDEX by_w ON word (w);
+        CREATE INDEX by_b ON pair (b COLLATE OWN);
+        INSERT INTO pair VALUES ('b', 'x'), ('A', 'y'), ('C', 'X');
+        INSERT INTO word VALUES (1, 'b', NULL), (2, 'A', 'b');";
+    connection.execute_batch(script).unwrap();
+    drop(connection);
+    let (dump, said) = import(dir.path(), "");
+    for row in
+        ["pair 0 \"A\" \"y\"", "pair 1 \"b\" \"x\"", "pair 2 \"C\" \"X\"", "word 2 \"A\" \"b\""]
+    {
+        assert!(dump.contains(&format!("insert_at {row}\n")), "{dump}");
+    }
+    assert!(said.contains("the index by_w sorts by OWN: here it sorts by bytes"), "{said}");
+}
+
+#[test]
+fn each_reference_that_cannot_be_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "
+        CREATE TABLE a (id INTEGER PRIMARY KEY);
+        CREATE TABLE b (id INTEGER PRIMARY KEY REFERENCES a(id));
+        CREATE TABLE c (id INTEGER PRIMARY KEY, x INT REFERENCES a(id) ON DELETE RESTRICT REFERENCES b(id));
+        INSERT INTO a VALUES (1); INSERT INTO b VALUES (1); INSERT INTO c VALUES (1, 1);";
+    let (dump, said) = import(dir.path(), script);
+    assert!(dump.contains("add_field c x references a restrict\n"), "{dump}");
+    assert!(said.contains("c.x refers to b, too: a field is one reference"), "{said}");
+    assert!(
+        said.contains("b.id is the id of the row, and can't be a reference, too: that to a"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_computed_column_that_sqlite_cannot_compute_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "
+        CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, h INT AS (length(a)) VIRTUAL, z INT AS (1 + 1) VIRTUAL);
+        CREATE INDEX by_a ON t (a);
+        INSERT INTO t (a) VALUES ('xy');
+        CREATE TABLE u (v); INSERT INTO u VALUES (1);
+        PRAGMA writable_schema=ON;
+        UPDATE sqlite_schema SET sql = replace(sql, 'length(', 'own_function(');";
+    let (dump, said) = import(dir.path(), script);
+    assert!(dump.contains("insert_at t 1 \"xy\" 2\n"), "{dump}");
+    assert!(dump.contains("insert_at u 0 1\n"), "{dump}");
+    assert!(
+        said.contains("t.h is computed, and SQLite can't: ") && said.contains("own_function"),
+        "{said}"
+    );
 }
