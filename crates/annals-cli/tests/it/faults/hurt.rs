@@ -38,10 +38,14 @@ pub(super) enum Fault {
     StoppedNode,
     ClockAhead,
     ClockBehind,
+    /// A log of three servers stands the damage of one: it is always the same.
     FlippedBlock,
     FullDiskOfNode,
     FullDiskOfServer,
 }
+
+/// The server whose messages are damaged.
+const DAMAGED: usize = 0;
 
 /// A fault that was.
 #[derive(Clone, Copy, Debug)]
@@ -131,8 +135,8 @@ impl Fault {
             Self::ClockAhead => nodes[node].set_clock(30),
             Self::ClockBehind => nodes[node].set_clock(-3600),
             Self::FlippedBlock => {
-                servers[follower].kill();
-                servers[follower].flip();
+                servers[DAMAGED].kill();
+                servers[DAMAGED].flip();
             }
             Self::FullDiskOfNode => nodes[node].fill(),
             Self::FullDiskOfServer => servers[leader].fill(),
@@ -142,7 +146,8 @@ impl Fault {
     fn end(self, world: &mut World, leader: usize, follower: usize, node: usize) {
         match self {
             Self::KilledLeader => world.start_server(leader),
-            Self::KilledFollower | Self::FlippedBlock => world.start_server(follower),
+            Self::KilledFollower => world.start_server(follower),
+            Self::FlippedBlock => world.start_server(DAMAGED),
             Self::KilledServers => (0..COUNT).for_each(|number| world.start_server(number)),
             Self::StoppedLeader => world.servers[leader].signal("CONT"),
             Self::StoppedFollower => world.servers[follower].signal("CONT"),

@@ -15,6 +15,8 @@ use crate::program::succeed;
 const SOON: Duration = Duration::from_secs(10);
 /// The longest that nothing may be acknowledged, or a request may take, while nothing is wrong.
 const STALL: Duration = Duration::from_secs(5);
+/// The file of a node that comes at the end.
+const LATE: &str = "late.annals";
 /// How long nodes may take to have all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -41,12 +43,13 @@ pub(super) fn judge(mut world: World, ledger: &Ledger, hurts: &[Hurt]) {
     eprintln!("first acknowledgement after the last fault: {:?}", lives.last());
     eprintln!("ended by themselves: {:#?}", world.ended);
 
-    // One that has seen nothing of all this.
-    world.read_log("late.annals", "");
     let files: Vec<_> = world.nodes.iter().map(|it| it.disk.join("ledger.annals")).collect();
-    let files = files.into_iter().chain([world.folder.join("late.annals")]);
     let mut wrong = Vec::new();
-    for file in files {
+    for file in files.into_iter().chain([world.folder.join(LATE)]) {
+        if file.ends_with(LATE) {
+            // One that has seen nothing of all this.
+            world.read_log(LATE, "");
+        }
         let file = file.display().to_string();
         succeed(&world.folder, &["check", &file], "");
         let counts = rows(&world, &file);
