@@ -68,7 +68,8 @@ fn a_past_state_is_read_through_the_schema_of_now() {
         let then = db.at(Txid(3)).unwrap();
         let all: Vec<_> = then.table(TABLE).unwrap().rows().map(Result::unwrap).collect();
         let last = FieldNumber(field - 1);
-        assert_eq!(all.iter().map(|row| row.value(last)).count(), 2);
+        assert_eq!(all.len(), 2);
+        assert!(all.iter().all(|row| row.value(last) == ValueRef::Null));
         let (name, ty) = (format!("later{field}"), Type::Int64);
         let add = Command::AddField { table: TABLE, name, ty, nullable: true, default: None };
         db.write(|tx| tx.apply_command(&add)).unwrap();
