@@ -176,3 +176,50 @@ fn too_large(shape: &Shape, names: &[&str], rows: u64, most: usize) -> Fault {
         names.join(",")
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Tables;
+
+    #[test]
+    fn an_index_is_made_at_the_second_search_and_has_a_bound() {
+        let db = annals::Database::in_memory().unwrap();
+        let mut tx = db.begin().unwrap();
+        let (table, field) = (TableNumber(0), "x".to_owned());
+        tx.apply_command(&annals::Command::CreateTable { name: "t".to_owned() }).unwrap();
+        let (ty, nullable) = (annals::Type::Int64, true);
+        let add = annals::Command::AddField { table, name: field, ty, nullable, default: None };
+        tx.apply_command(&add).unwrap();
+        for number in 0..10 {
+            tx.insert(table, &[ValueRef::Int64(number % 3)]).unwrap();
+        }
+        tx.commit().unwrap();
+        let now = db.read();
+        let tables = Tables::of(now.schema(), "");
+        let shape = &tables.shapes[0];
+        let mut transients = Transients::default();
+        let find = |transients: &mut Transients, most: usize| {
+            transients.find(&now, shape, &[1], &[ValueRef::Int64(1)], most)
+        };
+        assert!(find(&mut transients, 10 * ENTRY).unwrap().is_none(), "the first search");
+        let (hashed, places) = find(&mut transients, 10 * ENTRY).unwrap().unwrap();
+        let ids: Vec<_> = places.filter_map(|place| hashed.id(place)).map(|id| id.0).collect();
+        assert_eq!(ids, [1, 4, 7]);
+
+        let mut transients = Transients::default();
+        for _ in 0..WALKS {
+            assert!(find(&mut transients, 9 * ENTRY).unwrap().is_none());
+        }
+        let fault = find(&mut transients, 9 * ENTRY).unwrap_err();
+        assert!(fault.message.ends_with("Create an index: create_index t_by_x t x"), "{fault:?}");
+    }
+
+    #[test]
+    fn values_that_sql_takes_for_the_same_have_one_hash() {
+        let hash = |value| hash(&mut std::iter::once(value));
+        assert_eq!(hash(ValueRef::Float64(0.0)), hash(ValueRef::Float64(-0.0)));
+        assert_eq!(hash(ValueRef::Float32(f32::NAN)), hash(ValueRef::Float32(-f32::NAN)));
+        assert_ne!(hash(ValueRef::String("a")), hash(ValueRef::String("b")));
+    }
+}

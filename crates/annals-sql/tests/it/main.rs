@@ -5,6 +5,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "random numbers below small ones")]
 
 mod costs;
+mod erased;
 mod extension;
 mod forms;
 mod limits;
