@@ -21,18 +21,25 @@ fn type_of(schema: &Schema, table: TableNumber, field: FieldNumber) -> Option<Ty
     Some(schema.table(table)?.field(field)?.ty)
 }
 
+/// Returns a table of the present schema.
+///
+/// # Errors
+/// `NotFound`: it has no such table.
+pub(in crate::db) fn existing(present: &Schema, table: TableNumber) -> Result<&Table> {
+    present.table(table).ok_or_else(|| {
+        let text =
+            format!("there is no table number {}: it was dropped, or never created", table.0);
+        Error::new(ErrorKind::NotFound, text)
+    })
+}
+
 impl Running {
     /// Begins with a row that doesn't exist.
     ///
     /// # Errors
     /// `NotFound`: the present schema has no such table.
     pub(in crate::db) fn new(present: &Arc<Schema>, table: TableNumber, id: RowId) -> Result<Self> {
-        if present.table(table).is_none() {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("there is no table number {}: it was dropped, or never created", table.0),
-            ));
-        }
+        existing(present, table)?;
         Ok(Self { present: Arc::clone(present), table, id, values: None })
     }
 

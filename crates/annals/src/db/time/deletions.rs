@@ -9,6 +9,7 @@ use crate::Result;
 use crate::db::changes::changed::Version;
 use crate::db::history::ask::ask;
 use crate::db::history::places::Places;
+use crate::db::history::row::existing;
 use crate::db::present::snapshot::Published;
 use crate::db::time::versions::History;
 use crate::debug::brief;
@@ -27,10 +28,15 @@ impl Deletions {
         published: &Arc<Published>,
         table: TableNumber,
     ) -> Result<Option<Self>> {
-        let question = |places: &mut Places| places.of_row(table, RowId(0));
-        let (found, places) = ask(published, question)?;
-        let published = Arc::clone(published);
-        Ok(found.map(|_| Self { published, table, places }))
+        if !existing(published.view.schema(), table)?.history_index {
+            return Ok(None);
+        }
+        let (found, mut places) = ask(published, |places| places.of_row(table, RowId(0)))?;
+        if found.is_none() {
+            // The index is older than the line of the schema that asks for this table.
+            places = Places::anew(published)?;
+        }
+        Ok(Some(Self { published: Arc::clone(published), table, places }))
     }
 
     /// Returns the first row with one of these ids that the history knows; and the version that deleted it, if it wasn't there

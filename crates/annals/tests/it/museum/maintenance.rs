@@ -6,21 +6,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::salvage_in;
 use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
-use annals::storage::{Clock, Directory, MemoryDirectory};
+use annals::storage::{Clock, Directory};
 use annals::{
     BackfillMode, Database, ErrorKind, Older, Options, Reader, Restarting, Retention, RowId,
 };
 use annals_tools::Erase;
 
 use super::answers::{Answers, Asked, Question, Topics, Way};
+use super::copies::copied;
 use crate::history_model::NAME;
 use crate::history_model::world::{End, World};
 use crate::store_model::Random;
 
 const NOW: Duration = Duration::ZERO;
-const COPY: &str = "copy";
 
 /// What an operation may change.
 #[derive(Clone, Debug, Default)]
@@ -115,32 +114,32 @@ impl Maintained {
         let operation = self.random.below(OPERATIONS);
         let place = format!("seed {}, operation {operation}", self.seed);
         let mut allowed = Allowed::default();
-        let of_copy = match operation {
-            0..10 => self.of_image(world, operation),
+        match operation {
+            0..10 => Self::of_image(world, operation),
             10..15 => self.of_program(world, operation),
-            15..18 => Some(copied(world, operation)),
-            18 => {
+            15..21 => {
+                let (database, folder) = (world.database(), tempfile::tempdir().unwrap());
+                let copy = copied(database, &world.disk, operation - 15, folder.path());
+                self.count += compare(&before, &copy.ask(&topics), &allowed, &place);
+                return;
+            }
+            21 => {
                 (0..3).for_each(|_| world.transaction());
                 allowed.wrote = Some(last);
-                None
             }
             _ => {
                 world.upgrade();
                 allowed.wrote = Some(last);
-                None
             }
-        };
+        }
         allowed.schema =
             allowed.wrote.is_some() && world.database().read().schema().lines() != lines;
-        let after = match &of_copy {
-            Some(copy) => Asked::Database(copy).ask(&topics),
-            None => self.ask(world.database(), &world.disk.clone(), &topics),
-        };
+        let after = self.ask(world.database(), &world.disk.clone(), &topics);
         self.count += compare(&before, &after, &allowed, &place);
     }
 
     /// Maintains the image and the segments.
-    fn of_image(&mut self, world: &World, operation: u64) -> Option<Database> {
+    fn of_image(world: &World, operation: u64) {
         let database = world.database();
         let how = Restarting { timeout: NOW, forget_history: false };
         let mut go_on = |_| std::ops::ControlFlow::Continue(());
@@ -162,11 +161,10 @@ impl Maintained {
                 assert!(check.unwrap().is_none_or(|check| check.problem.is_none()));
             }
         }
-        None
     }
 
     /// Ends the program, and starts it again: with the image or without one.
-    fn of_program(&mut self, world: &mut World, operation: u64) -> Option<Database> {
+    fn of_program(&mut self, world: &mut World, operation: u64) {
         let end = *self.random.pick(&[End::Close, End::Drop, End::Kill]);
         if operation == 10 {
             // A power cut takes nothing that is durable.
@@ -180,7 +178,6 @@ impl Maintained {
             world.disk.remove(&image).unwrap();
         }
         world.open();
-        None
     }
 
     /// Erases a row, and compares what is said of all others.
@@ -252,36 +249,18 @@ impl Maintained {
 }
 
 /// The number of operations that are drawn from.
-const OPERATIONS: u64 = 20;
+const OPERATIONS: u64 = 23;
 
-fn clock() -> Arc<dyn Clock> {
+pub(super) fn clock() -> Arc<dyn Clock> {
     Arc::new(SimulatedClock::new(5))
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options::new().background(false)
 }
 
 fn open(disk: &SimulatedDisk) -> Database {
     options().open_in(Arc::new(disk.clone()), NAME, clock()).unwrap()
-}
-
-/// Returns a copy, made in one of the ways that keep the history.
-fn copied(world: &World, operation: u64) -> Database {
-    world.database().hard_checkpoint().unwrap();
-    let place: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-    let from: Arc<dyn Directory> = Arc::new(world.disk.clone());
-    let to = Arc::clone(&place);
-    match operation {
-        15 => drop(annals_tools::backup_in(&options(), from, NAME, to, COPY, clock()).unwrap()),
-        16 => {
-            let mut push = annals_tools::push_in(&options(), from, NAME, to, COPY, clock());
-            push.bring_up().unwrap();
-            push.close().unwrap();
-        }
-        _ => drop(salvage_in(&options(), &*from, NAME, to, COPY, clock()).unwrap()),
-    }
-    options().open_in(place, COPY, clock()).unwrap()
 }
 
 #[test]
@@ -302,7 +281,7 @@ fn ducklake_maintenance_changes_no_past_answer() {
             maintained.operate(&mut world);
         }
         world.end(End::Close);
-        maintained.erase(&world.disk);
+        (0..2).for_each(|_| maintained.erase(&world.disk));
         maintained.forget(&world.disk);
         count += maintained.count;
         if count >= least {

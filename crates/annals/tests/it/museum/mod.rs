@@ -2,5 +2,6 @@
 
 mod answers;
 mod commits;
+mod copies;
 mod maintenance;
 mod questions;
