@@ -157,6 +157,6 @@ impl HistoryIndex {
 #[cold]
 fn damaged() -> Error {
     Error::corrupt(
-        "the history index in the image makes no sense: delete the image, it is made anew",
+        "the history index makes no sense: `annals backfill` makes it anew; no answer depends on it",
     )
 }

@@ -216,7 +216,7 @@ pub(super) fn open_file(
             ", which is not a regular file: remove it or move it elsewhere, and a new one is made"
         }
         PermissionDenied => {
-            "; let this user read and write it, or delete it, and a new one is made"
+            "; let this user read and write it, or delete it, by which nothing is lost: a new one is made"
         }
         _ => "",
     };
