@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::output::{Output, count, plain};
 use crate::remote::Access;
+use crate::unfinished::Unfinished;
 use crate::{Outcome, progress};
 
 /// Copy a database, also while programs write it
@@ -38,6 +39,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let file = &*arguments.access.fetch(&arguments.file)?;
+    let _unfinished = Unfinished::of(&arguments.out, "backup");
     let copied = annals_tools::backup(&progress::options(), file, &arguments.out)?;
     let mut output = Output::new();
     let out = arguments.out.display().to_string();

@@ -6,6 +6,7 @@ use annals::Result;
 use clap::Args;
 
 use crate::output::{Output, count, plain};
+use crate::unfinished::Unfinished;
 use crate::{Outcome, progress};
 
 /// Rewrite a database in the newest format, and compress it or unpack it
@@ -40,6 +41,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { from, out, compress, json } = arguments;
+    let _unfinished = ["convert", "backup"].map(|what| Unfinished::of(out, what));
     let done = annals_tools::convert(&progress::options(), from, out, *compress)?;
     let out = out.display().to_string();
     let mut output = Output::new();

@@ -7,6 +7,7 @@ use annals_tools::OnConflict;
 use clap::{Args, ValueEnum};
 
 use crate::output::{Output, count, plain};
+use crate::unfinished::Unfinished;
 use crate::{Outcome, progress};
 
 /// Merge databases of the same schema into a new one
@@ -60,6 +61,7 @@ impl From<Choice> for OnConflict {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { out, from, on_conflict, .. } = arguments;
+    let _unfinished = Unfinished::of(out, "merge");
     let merged = annals_tools::merge(&progress::options(), from, out, (*on_conflict).into())?;
     let out = arguments.out.display().to_string();
     let mut output = Output::new();

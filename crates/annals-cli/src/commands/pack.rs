@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::backfill::{forgotten, forgotten_object};
 use crate::output::{Output, count, plain};
+use crate::unfinished::Unfinished;
 use crate::{Outcome, commands, progress};
 
 /// Keep only the present of a database, and forget its history
@@ -43,6 +44,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { file, out, .. } = arguments;
+    let _unfinished = out.as_ref().map(|out| Unfinished::of(out, "pack"));
     let packed = match out {
         Some(out) => annals_tools::pack(&progress::options(), file, out)?,
         None => pack(arguments)?,

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use crate::commands::recover_text::plan;
 use crate::commands::salvage_text;
 use crate::output::{Output, plain};
+use crate::unfinished::Unfinished;
 use crate::{Outcome, commands, progress};
 
 /// Recover a database after a crash, or save what verifies of a damaged one
@@ -181,6 +182,7 @@ fn ask() -> Result<Decision> {
 
 fn salvage(arguments: &Arguments, new: &Path) -> Result<Outcome> {
     let options = progress::options().unproven(arguments.unproven);
+    let _unfinished = Unfinished::of(new, "salvage");
     let salvaged = annals_tools::salvage(&options, &arguments.file, new)?;
     let mut output = Output::new();
     if arguments.json {
