@@ -118,3 +118,30 @@ fn blame_past_rows_differences_and_undo_are_the_same() {
     assert!(entries(&database) > 60);
     assert_eq!(answers(&database), expected);
 }
+
+#[test]
+fn deletions_are_found_as_the_schema_says_and_not_as_the_last_backfill_left_it() {
+    let database = open(&MemoryDirectory::new());
+    fill(&database, 30, 2);
+    database.write(|tx| tx.delete(CITY, RowId(7))).unwrap();
+    let first_deleted = || {
+        let now = database.read();
+        let deletions = now.deletions(CITY).unwrap()?;
+        let (row, version) = deletions.first_in(RowId(7)..RowId(9), now.txid()).unwrap().unwrap();
+        Some((row, version.map(|version| version.txid)))
+    };
+    let deleted = Some((RowId(7), Some(database.read().txid())));
+    assert_eq!(first_deleted(), deleted);
+    for mode in [BackfillMode::Passive, BackfillMode::Full] {
+        set(&database, CITY, false);
+        assert_eq!(first_deleted(), None, "the index has its entries until the next backfill");
+        database.backfill(mode).unwrap();
+        assert_eq!(first_deleted(), None);
+        set(&database, CITY, true);
+        assert_eq!(first_deleted(), deleted, "the index has none until the next backfill");
+        database.backfill(mode).unwrap();
+        assert_eq!(first_deleted(), deleted);
+    }
+    let none = database.read().deletions(TableNumber(9)).map(drop).unwrap_err();
+    assert_eq!(none.kind(), annals::ErrorKind::NotFound, "{none}");
+}
