@@ -12,11 +12,11 @@ use crate::arrow;
 use crate::errors::{OrRaise as _, invalid};
 use crate::html::{self, SHOWN};
 use crate::source::Source;
-use crate::values::to_python;
+use crate::values::{is_keyword, keyword_field, to_python};
 use crate::wait::locked;
 
 /// A row: its fields are attributes, and `id` is its id. As the rows of `sqlite3`, it has the values in order, and by name
-/// in brackets; `dict(row)` has all of them.
+/// in brackets; `dict(row)` has all of them. A field whose name is a keyword has an underscore after it: `row.class_`.
 ///
 /// >>> import annals
 /// >>> with annals.in_memory("create_table city\nadd_field city name string\n") as db:
@@ -68,7 +68,13 @@ impl Row {
 #[pymethods]
 impl Row {
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
-        self.find(name).map(|value| value.clone_ref(py)).ok_or_else(|| {
+        let found = match self.find(name) {
+            Some(found) => Some(found),
+            None => {
+                keyword_field(py, &self.table, name)?.and_then(|place| self.values.get(place))
+            }
+        };
+        found.map(|value| value.clone_ref(py)).ok_or_else(|| {
             let table = &self.table.name;
             PyAttributeError::new_err(format!("a row of table `{table}` has no field {name:?}"))
         })
@@ -110,8 +116,11 @@ impl Row {
         PyTuple::new(py, self.keys())
     }
 
-    fn __dir__(&self) -> Vec<&str> {
-        self.names().chain(["id", "asdict", "keys"]).collect()
+    fn __dir__(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let attribute = |name: &str| {
+            Ok(if is_keyword(py, name)? { format!("{name}_") } else { name.to_owned() })
+        };
+        self.names().chain(["id", "asdict", "keys"]).map(attribute).collect()
     }
 
     /// Returns the fields as a dictionary, without the id.

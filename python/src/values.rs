@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use annals::{AnyDecimal, Blob, Date, Field, RowId, Timestamp, Type, Uuid, Value, ValueRef};
+use annals::{AnyDecimal, Blob, Date, Field, RowId, Table, Timestamp, Type, Uuid, Value, ValueRef};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString};
@@ -95,6 +95,20 @@ pub(crate) fn to_time(value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
 /// True if it is a `datetime`.
 pub(crate) fn is_time(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_instance(classes(value.py())?.datetime.bind(value.py()))
+}
+
+/// Returns the place of a field whose name is a keyword of Python, which has an underscore after it there: `class_`.
+pub(crate) fn keyword_field(py: Python<'_>, table: &Table, name: &str) -> PyResult<Option<usize>> {
+    let Some(name) = name.strip_suffix('_') else { return Ok(None) };
+    match table.fields.iter().position(|field| field.name == name) {
+        Some(place) if is_keyword(py, name)? => Ok(Some(place)),
+        _ => Ok(None),
+    }
+}
+
+/// True if Python can't say a name as an attribute.
+pub(crate) fn is_keyword(py: Python<'_>, name: &str) -> PyResult<bool> {
+    py.import("keyword")?.call_method1("iskeyword", (name,))?.extract()
 }
 
 /// Where the bytes of blobs are read.

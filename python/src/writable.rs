@@ -15,7 +15,7 @@ use crate::rows::{Row as Found, RowIterator, Rows};
 use crate::source::Source;
 use crate::table;
 use crate::transaction::Transaction;
-use crate::values::{Given, of_python, row_id};
+use crate::values::{Given, keyword_field, of_python, row_id};
 
 /// A table in a transaction: its rows can be read, as those of a snapshot, and changed. Each call is done wholly or not at
 /// all.
@@ -78,11 +78,26 @@ impl WritableTable {
             match self.table.field_named(&name) {
                 None if name == "id" && value.is_none() => {}
                 None if name == "id" => row.id = Some(self.id(&value)?),
-                None => return Err(self.no_field(&name)),
+                None => self.read_keyword(&mut row, &name, &value)?,
                 Some(_) => {}
             }
         }
         Ok(row)
+    }
+
+    /// Reads a field of a name that only an underscore makes one of Python.
+    fn read_keyword(&self, row: &mut Row, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let place = keyword_field(value.py(), &self.table, name)?;
+        let found = place.and_then(|place| {
+            Some((self.table.fields.get(place)?, row.values.get_mut(place)?))
+        });
+        let (field, known) = found.ok_or_else(|| self.no_field(name))?;
+        if row.present.contains(&field.number) {
+            return Err(invalid(format!("field `{}` is given twice: also as {name:?}", field.name)));
+        }
+        row.present.push(field.number);
+        *known = of_python(field, value)?;
+        Ok(())
     }
 
     fn id(&self, id: &Bound<'_, PyAny>) -> PyResult<annals::RowId> {
@@ -198,7 +213,7 @@ impl WritableTable {
     }
 
     /// Inserts a row; fields that are left out have their default. Returns its id, the next one if none is given. `id` is
-    /// the row's id, unless a field has that name: then `insert_row` takes the row's id.
+    /// the row's id, unless a field has that name: then `insert_row` takes the row's id. A field `class` is `class_=`.
     #[pyo3(signature = (**fields))]
     fn insert(&self, py: Python<'_>, fields: Option<&Bound<'_, PyDict>>) -> PyResult<u64> {
         self.put(py, &How::Insert, self.read(&named(py, fields))?)

@@ -445,18 +445,6 @@ def test_the_guide(chapter, tmp_path, monkeypatch):
         exec(compile(block.split("```")[0], chapter, "exec"), names)
 
 
-def test_a_generated_module(tmp_path):
-    library = pytest.importorskip("library")
-    with library.open(tmp_path / "a.annals") as db:
-        with db.write() as tx:
-            lille = library.Town.insert(tx, name="Lille")
-            library.RoadSign.insert(tx, colour="red", class_=3, town=lille)
-        now = db.read()
-        assert library.Town.by_name(now, "Lille") == library.Town(lille, "Lille")
-        assert list(library.RoadSign.all(now)) == [library.RoadSign(0, "red", 3, lille, 7)]
-        assert library.RoadSign.get(now, 1) is None
-
-
 def test_examples_of_docstrings():
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner()

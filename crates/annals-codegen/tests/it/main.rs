@@ -8,21 +8,33 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use annals_codegen::{generate, generate_module, module_name};
-use annals_schema::parse;
+use annals_codegen::{generate, generate_module, generate_python, module_name};
+use annals_schema::{SchemaFile, parse};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden");
 
 fn compare(name: &str) {
+    compare_with(name, "rs", generate);
+}
+
+fn compare_with(name: &str, language: &str, generate: impl Fn(&SchemaFile) -> String) {
     let folder = Path::new(GOLDEN);
     let text = fs::read_to_string(folder.join(format!("{name}.schema"))).unwrap();
     let code = generate(&parse(&text).unwrap());
-    let path = folder.join(format!("{name}.rs"));
+    let path = folder.join(format!("{name}.{language}"));
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, &code).unwrap();
     }
     let golden = fs::read_to_string(&path).unwrap();
-    assert!(code == golden, "{name}.rs differs from what is generated: look, then UPDATE=1");
+    assert!(code == golden, "{name}.{language} differs from what is generated: look, then UPDATE=1");
+}
+
+/// The Python package checks these modules with mypy.
+#[test]
+fn modules_of_python() {
+    for name in ["tutorial", "python"] {
+        compare_with(name, "py", generate_python);
+    }
 }
 
 #[test]
