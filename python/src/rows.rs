@@ -70,9 +70,7 @@ impl Row {
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         let found = match self.find(name) {
             Some(found) => Some(found),
-            None => {
-                keyword_field(py, &self.table, name)?.and_then(|place| self.values.get(place))
-            }
+            None => keyword_field(py, &self.table, name)?.and_then(|place| self.values.get(place)),
         };
         found.map(|value| value.clone_ref(py)).ok_or_else(|| {
             let table = &self.table.name;

@@ -88,12 +88,14 @@ impl WritableTable {
     /// Reads a field of a name that only an underscore makes one of Python.
     fn read_keyword(&self, row: &mut Row, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = keyword_field(value.py(), &self.table, name)?;
-        let found = place.and_then(|place| {
-            Some((self.table.fields.get(place)?, row.values.get_mut(place)?))
-        });
+        let found = place
+            .and_then(|place| Some((self.table.fields.get(place)?, row.values.get_mut(place)?)));
         let (field, known) = found.ok_or_else(|| self.no_field(name))?;
         if row.present.contains(&field.number) {
-            return Err(invalid(format!("field `{}` is given twice: also as {name:?}", field.name)));
+            return Err(invalid(format!(
+                "field `{}` is given twice: also as {name:?}",
+                field.name
+            )));
         }
         row.present.push(field.number);
         *known = of_python(field, value)?;

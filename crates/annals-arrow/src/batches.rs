@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, UInt64Array};
 use arrow_buffer::NullBufferBuilder;
 use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::column::{Column, fixed, note_nulls, place, with_primitive};
+use crate::column::{Column, fixed, named, note_nulls, place, with_primitive};
 use crate::pinned::{Place, first_part};
 use crate::shape::{Layout, columns_of, data_type};
 
@@ -206,6 +206,7 @@ impl RecordBatchReader for TableBatches {
 
 /// A batch that is being filled.
 struct Filling {
+    table: String,
     ids: Vec<u64>,
     columns: Vec<(Field, Column)>,
     bytes: usize,
@@ -215,7 +216,7 @@ impl Filling {
     fn new(table: &Table, layout: Layout) -> Self {
         let columns = table.fields.iter();
         let columns = columns.map(|field| (field.clone(), Column::new(field.ty, layout))).collect();
-        Self { ids: Vec::new(), columns, bytes: 0 }
+        Self { table: table.name.clone(), ids: Vec::new(), columns, bytes: 0 }
     }
 
     const fn count(&self) -> u64 {
@@ -229,7 +230,8 @@ impl Filling {
     fn push(&mut self, row: &Row<'_>, blobs: crate::column::Blobs<'_>) -> Result<()> {
         self.ids.push(row.id().0);
         for (field, column) in &mut self.columns {
-            self.bytes += column.push(row.value(field.number), blobs)?;
+            let size = column.push(row.value(field.number), blobs);
+            self.bytes += size.map_err(|error| named(error, &self.table, field, row.id().0))?;
         }
         Ok(())
     }
@@ -247,7 +249,11 @@ impl Filling {
             let end = run.end.min(start + STEP);
             for (field, column) in &mut self.columns {
                 let values = view.vector(field.number, RowId(start), end - start)?;
-                self.bytes += column.extend(field.ty, &values, blobs)?;
+                let before = column.len();
+                let size = column.extend(field.ty, &values, blobs);
+                self.bytes += size.map_err(|error| {
+                    named(error, &self.table, field, start + column.len() - before)
+                })?;
             }
             self.ids.extend(start..end);
             start = end;
@@ -292,7 +298,9 @@ fn pinned(
         let step = STEP.min(count - done);
         for (field, column) in &mut texts {
             let values = view.vector(field.number, RowId(run.start + done), step)?;
-            bytes += column.extend(field.ty, &values, blobs)?;
+            let size = column.extend(field.ty, &values, blobs);
+            bytes +=
+                size.map_err(|error| named(error, &table.name, field, run.start + column.len()))?;
         }
         done += step;
     }

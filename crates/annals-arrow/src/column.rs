@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use annals::store::{Primitive, VectorView};
-use annals::{Blob, Error, Result, Type, Value, ValueRef, Variants};
+use annals::{Blob, Error, ErrorKind, Field, Result, Type, Value, ValueRef, Variants};
 use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder, StringBuilder, StringViewBuilder};
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray, make_array};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, NullBufferBuilder};
@@ -185,6 +185,11 @@ impl Column {
         note_nulls(&mut self.nulls, values)
     }
 
+    /// Returns how many cells of a fixed width there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.nulls.len() as u64
+    }
+
     /// Returns the array.
     pub(crate) fn finish(self) -> Result<ArrayRef> {
         let Self { data_type, width, variants, cells, mut nulls } = self;
@@ -203,6 +208,17 @@ impl Column {
             }
         })
     }
+}
+
+/// Says which value Arrow has no room for, and how to get it.
+pub(crate) fn named(error: Error, table: &str, field: &Field, row: u64) -> Error {
+    if error.kind() != ErrorKind::Invalid {
+        return error;
+    }
+    let name = &field.name;
+    error
+        .within(format_args!("table `{table}`, row {row}, field `{name}`"))
+        .advising(format_args!("ask for texts, with SQL: CAST({name} AS TEXT)"))
 }
 
 /// Makes an array of cells of a fixed width.
@@ -276,7 +292,7 @@ fn push_cell(
                 ValueRef::Float32(v) => cells.extend_from_slice(&v.to_ne_bytes()),
                 ValueRef::Float64(v) => cells.extend_from_slice(&v.to_ne_bytes()),
                 ValueRef::Decimal(v) if v.units().unsigned_abs() >= TOO_LARGE => {
-                    return Err(Error::invalid(format!("{v} has more than the 38 digits of Arrow's decimals")));
+                    return Err(Error::invalid(format!("{v} has 39 digits, and Arrow's decimals have 38")));
                 }
                 ValueRef::Decimal(v) => cells.extend_from_slice(&v.units().to_ne_bytes()),
                 ValueRef::Enum(v) => {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use annals::{
-    Changes, Field, History, Result, Snapshot, TableNumber, Timestamp, Txid, Type, Value, ValueRef,
-    Version,
+    Changes, Error, Field, History, Result, Snapshot, TableNumber, Timestamp, Txid, Type, Value,
+    ValueRef, Version,
 };
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, StructArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field as Column, Fields, Schema as Columns, SchemaRef};
 
 use crate::batches::{Options, read_blob, table_of};
-use crate::column::{Column as Filled, value_of};
+use crate::column::{self, Column as Filled, value_of};
 use crate::shape::{Layout, column_of, data_type, named};
 
 /// The most rows of a batch.
@@ -32,6 +32,7 @@ const HEAD: [(&str, Type, bool); 5] = [
 /// `delete` or `state`), `id`, and the values `old` and `new`, structs that are null where there was no row.
 pub struct PastBatches {
     snapshot: Snapshot,
+    table: String,
     fields: Vec<Field>,
     columns: SchemaRef,
     sides: Fields,
@@ -108,7 +109,8 @@ impl PastBatches {
         }
         let columns = Arc::new(Columns::new_with_metadata(columns, named(table)));
         let (snapshot, fields) = (snapshot.clone(), table.fields.clone());
-        Ok(Self { snapshot, fields, columns, sides, layout, versions, is_over: false })
+        let table = table.name.clone();
+        Ok(Self { snapshot, table, fields, columns, sides, layout, versions, is_over: false })
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -132,7 +134,10 @@ impl PastBatches {
             }
             let both = [&version.change.before, &version.change.after];
             for (side, values) in sides.iter_mut().zip(both) {
-                bytes += side.push(&self.fields, values.as_deref(), &blobs)?;
+                let size = side.push(&self.fields, values.as_deref(), &blobs);
+                bytes += size.map_err(|(error, field)| {
+                    column::named(error, &self.table, field, version.change.id.0)
+                })?;
             }
             count += 1;
         }
@@ -159,17 +164,18 @@ impl Side {
         Self { columns, is_there: Vec::new() }
     }
 
-    fn push(
+    /// Adds the values; an error has the field.
+    fn push<'f>(
         &mut self,
-        fields: &[Field],
+        fields: &'f [Field],
         values: Option<&[Value]>,
-        blobs: crate::column::Blobs<'_>,
-    ) -> Result<usize> {
+        blobs: column::Blobs<'_>,
+    ) -> Result<usize, (Error, &'f Field)> {
         self.is_there.push(values.is_some());
         let mut bytes = 0;
         for (field, column) in fields.iter().zip(&mut self.columns) {
             let value = values.map_or(ValueRef::Null, |values| value_of(values, field.number));
-            bytes += column.push(value, blobs)?;
+            bytes += column.push(value, blobs).map_err(|error| (error, field))?;
         }
         Ok(bytes)
     }

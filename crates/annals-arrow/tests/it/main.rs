@@ -200,3 +200,61 @@ fn wrong_batches_are_errors() {
     assert!(error.contains("no field \"n\"") && error.contains("id, m"), "{error}");
     assert!(ipc::read(std::io::Cursor::new(b"nothing".to_vec())).is_err());
 }
+
+/// Arrow's decimals have 38 digits, ours up to 39: whoever exports 600 tables hears which value it is.
+#[test]
+fn a_decimal_that_arrow_has_no_room_for_is_named() {
+    let text = "create_table account\nadd_field account note string\nadd_field account amount decimal(2) null\n";
+    let db = upgraded(&annals_schema::parse(text).unwrap().schema);
+    let table = db.read().schema().table_named("account").unwrap().number;
+    let amount = |units| ValueRef::Decimal(annals::AnyDecimal::new(units, 2));
+    const AMOUNT: annals::FieldNumber = annals::FieldNumber(1);
+    let most = 10_i128.pow(38) - 1;
+    db.write(|tx| {
+        for id in 0..3000 {
+            let value = if id % 2 == 0 { amount(most) } else { ValueRef::Null };
+            tx.insert_at(table, RowId(id), &[ValueRef::String("held"), value])?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    let message = |batches: Batches| {
+        batches.collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| error.to_string())
+    };
+    let all = |now: &annals::Snapshot, options| -> [Batches; 2] {
+        let rows = (0..3000)
+            .rev()
+            .map(RowId)
+            .filter(|id| now.table(table).unwrap().contains(*id).unwrap());
+        let rows = TableBatches::rows(now, table, rows.collect(), options).unwrap();
+        [Box::new(TableBatches::range(now, table, 0..u64::MAX, options).unwrap()), Box::new(rows)]
+    };
+    let ways = [Options::for_memory(), Options::copied(), Options::for_transport()];
+    for options in ways {
+        all(&db.read(), options).into_iter().for_each(|batches| message(batches).unwrap());
+    }
+    // In a stretch of consecutive ids, and beside a hole.
+    for (row, hole) in [(1500, None), (2, Some(1))] {
+        let before = db.read().txid();
+        db.write(|tx| {
+            hole.into_iter().try_for_each(|id| tx.delete(table, RowId(id)))?;
+            tx.update(table, RowId(row), AMOUNT, amount(-most - 1))
+        })
+        .unwrap();
+        let now = db.read();
+        let expected = format!(
+            "table `account`, row {row}, field `amount`: -1{}.00 has 39 digits, and Arrow's decimals have 38; ask \
+             for texts, with SQL: CAST(amount AS TEXT)",
+            "0".repeat(36)
+        );
+        for options in ways {
+            for batches in all(&now, options) {
+                assert_eq!(message(batches).unwrap_err(), expected);
+            }
+            let changes = db.changes(before.next()..=now.txid()).unwrap();
+            let past = PastBatches::changes(&now, table, changes, options).unwrap();
+            assert_eq!(message(Box::new(past)).unwrap_err(), expected);
+        }
+        db.write(|tx| tx.update(table, RowId(row), AMOUNT, amount(0))).unwrap();
+    }
+}

@@ -134,7 +134,7 @@ fn an_output_has_one_answer_or_is_as_it_was() {
         ("BEGIN; COMMIT", "no statement has an answer"),
         (
             "SELECT 1 AS x UNION ALL SELECT 'a'",
-            "column \"x\" has whole numbers and, in row 1, the text \"a\"",
+            "column \"x\" has whole numbers and, in row 1 of the answer, the text \"a\"",
         ),
         ("SELECT count FROM sale UNION ALL SELECT 0.5", "CAST(count AS TEXT)"),
         ("SELECT day FROM sale UNION ALL SELECT 'tomorrow'", "the text \"tomorrow\""),

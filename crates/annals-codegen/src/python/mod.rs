@@ -104,10 +104,7 @@ fn push_tables(
     let overload = if schema.tables().len() > 1 { "    @_overload\n" } else { "" };
     for table in schema.tables() {
         let (name, class) = (types::literal([table.name.as_str()]), of(names, table));
-        write!(
-            code,
-            "\n{overload}    def __getitem__(self, name: {name}, /) -> {class}: ...\n"
-        )?;
+        write!(code, "\n{overload}    def __getitem__(self, name: {name}, /) -> {class}: ...\n")?;
     }
     Ok(())
 }

@@ -14,15 +14,46 @@ const KEYWORDS: &[&str] = &[
 
 /// The attributes of databases, snapshots and transactions, which no table has.
 pub(super) const OF_DATABASE: &[&str] = &[
-    "as_it_was", "at", "backup", "blame", "close", "comment", "commit", "diff", "history", "read",
-    "revert", "rollback", "savepoint", "schema", "set_soft", "set_time", "sql", "subscribe",
-    "tables", "txid", "txid_of", "write",
+    "as_it_was",
+    "at",
+    "backup",
+    "blame",
+    "close",
+    "comment",
+    "commit",
+    "diff",
+    "history",
+    "read",
+    "revert",
+    "rollback",
+    "savepoint",
+    "schema",
+    "set_soft",
+    "set_time",
+    "sql",
+    "subscribe",
+    "tables",
+    "txid",
+    "txid_of",
+    "write",
 ];
 
 /// The attributes of tables, which no index has by its short name.
 pub(super) const OF_TABLE: &[&str] = &[
-    "changes", "delete", "delete_all", "get", "ids", "insert", "insert_all", "insert_row", "name",
-    "range", "update", "update_all", "upsert", "upsert_all",
+    "changes",
+    "delete",
+    "delete_all",
+    "get",
+    "ids",
+    "insert",
+    "insert_all",
+    "insert_row",
+    "name",
+    "range",
+    "update",
+    "update_all",
+    "upsert",
+    "upsert_all",
 ];
 
 /// The attributes of rows, which no field has.
@@ -72,7 +103,12 @@ impl Names {
         };
         let tables = schema.tables().iter();
         let tables: HashMap<_, _> = tables
-            .map(|table| (table.number, distinct(capitals(&table.name), &["", "Table", "Writable", "Insert", "Update"])))
+            .map(|table| {
+                (
+                    table.number,
+                    distinct(capitals(&table.name), &["", "Table", "Writable", "Insert", "Update"]),
+                )
+            })
             .collect();
         let (mut enums, mut indexes) = (HashMap::new(), HashMap::new());
         for table in schema.tables() {

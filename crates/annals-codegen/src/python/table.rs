@@ -67,7 +67,11 @@ fn push_row(code: &mut String, names: &Names, table: &Table) -> Result {
     for field in &table.fields {
         let name = given_name(table, field);
         if let Some(name) = attribute(&name, names::OF_ROW) {
-            write!(code, "\n    @_property\n    def {name}(self) -> {}: ...\n", types::of(names, table, field))?;
+            write!(
+                code,
+                "\n    @_property\n    def {name}(self) -> {}: ...\n",
+                types::of(names, table, field)
+            )?;
         }
     }
     Ok(())

@@ -26,7 +26,10 @@ fn compare_with(name: &str, language: &str, generate: impl Fn(&SchemaFile) -> St
         fs::write(&path, &code).unwrap();
     }
     let golden = fs::read_to_string(&path).unwrap();
-    assert!(code == golden, "{name}.{language} differs from what is generated: look, then UPDATE=1");
+    assert!(
+        code == golden,
+        "{name}.{language} differs from what is generated: look, then UPDATE=1"
+    );
 }
 
 /// The Python package checks these modules with mypy.

@@ -174,8 +174,8 @@ impl Answer for Columns {
                 let (name, row) = (&column.name, self.before + self.rows);
                 let other = shown(value);
                 return Err(SqlError::Statement(format!(
-                    "column {name:?} has {kind} and, in row {row}, {other}: one of Arrow has one type, so write \
-                     CAST({name} AS TEXT) or another"
+                    "column {name:?} has {kind} and, in row {row} of the answer, {other}: one of Arrow has one type, \
+                     so write CAST({name} AS TEXT) or another"
                 )));
             }
         }
