@@ -9,6 +9,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::arguments;
 use crate::errors::{OrRaise as _, invalid, not_found};
 use crate::files::{self, retention, watched};
 use crate::index::listed;
@@ -20,7 +21,7 @@ use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::turn::Turn;
 use crate::values::{is_time, row_id, to_time};
-use crate::wait::{blocking, locked, seconds};
+use crate::wait::{blocking, locked};
 
 enum Source {
     Writer(Writer),
@@ -70,15 +71,15 @@ fn parsed(text: &str) -> PyResult<Schema> {
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
-    schema: Option<&str>,
+    schema: Option<&Bound<'_, PyAny>>,
     read_only: bool,
     shared: bool,
     create: bool,
     soft: bool,
     token: Option<String>,
-    keep_bytes: Option<u64>,
-    keep_days: Option<f64>,
-    keep_transactions: Option<u64>,
+    keep_bytes: Option<&Bound<'_, PyAny>>,
+    keep_days: Option<&Bound<'_, PyAny>>,
+    keep_transactions: Option<&Bound<'_, PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Database> {
     if let Some(url) = path.to_str().filter(|path| remote::is_url(path)) {
@@ -89,7 +90,7 @@ pub(crate) fn open(
         let lazy = blocking(py, move || remote::open(&url, token))?.or_raise()?;
         return Ok(Database::new(Source::Lazy(Arc::new(lazy)), name));
     }
-    let schema = schema.map(parsed).transpose()?;
+    let schema = arguments::text("schema", schema)?.as_deref().map(parsed).transpose()?;
     let rules = retention(keep_bytes, keep_days, keep_transactions)?;
     let mut options = Options::new().shared(shared).create(create).retention(rules);
     if soft {
@@ -229,15 +230,16 @@ impl Database {
     fn write(
         &self,
         py: Python<'_>,
-        comment: Option<&str>,
+        comment: Option<&Bound<'_, PyAny>>,
         time: Option<&Bound<'_, PyAny>>,
         soft: bool,
-        timeout: Option<f64>,
+        timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Transaction> {
         let Source::Writer(writer) = self.source()? else {
             return Err(invalid("the database was opened read-only, or by a URL"));
         };
-        let (time, timeout) = (time.map(to_time).transpose()?, seconds(timeout)?);
+        let comment = arguments::text("comment", comment)?;
+        let (time, timeout) = (time.map(to_time).transpose()?, arguments::timeout(timeout)?);
         let ticket = self.turn.take(py, timeout)?;
         let made = Transaction::begin(py, writer, self.is_shared, ticket)?;
         made.with(py, |tx| {
@@ -247,7 +249,7 @@ impl Database {
             if let Some(time) = time {
                 tx.set_time(time);
             }
-            comment.map_or(Ok(()), |text| tx.comment(text)).or_raise()
+            comment.map_or(Ok(()), |text| tx.comment(&text)).or_raise()
         })?;
         Ok(made)
     }
@@ -318,12 +320,16 @@ impl Database {
 
     /// Follows the commits from now on, or all after a transaction: an iterator, also of `async for`.
     #[pyo3(signature = (after = None))]
-    fn subscribe(&self, py: Python<'_>, after: Option<u64>) -> PyResult<Py<PyAny>> {
-        let first = after.map(|after| Txid(after.saturating_add(1)));
-        let feed = of!(self, py, source => {
-            let feed = first.map_or_else(|| Ok(source.subscribe()), |first| source.subscribe_from(first));
-            feed.map(|feed| Feed::new(feed, move || source.read()))
-        })?;
+    fn subscribe(&self, py: Python<'_>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let first = arguments::count("after", after)?.map(|after| Txid(after.saturating_add(1)));
+        let feed = match (self.source()?, first) {
+            // Nothing is read for it, which another thread would have to do.
+            (Source::Writer(writer), None) => Feed::new(writer.subscribe(), move || writer.read()),
+            _ => of!(self, py, source => {
+                let feed = first.map_or_else(|| Ok(source.subscribe()), |first| source.subscribe_from(first));
+                feed.map(|feed| Feed::new(feed, move || source.read()))
+            })?,
+        };
         Ok(py.import("annals._subscription")?.getattr("Subscription")?.call1((feed,))?.unbind())
     }
 

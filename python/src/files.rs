@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use annals::{Error, ErrorKind, Examination, Options, Progress, Result, Retention};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{OrRaise as _, invalid};
+use crate::arguments::{self, Argument};
+use crate::errors::OrRaise as _;
 use crate::wait::{blocking, locked};
 
 /// Whom an operation reports to, and whether it is to stop.
@@ -61,13 +61,15 @@ pub(crate) fn watched<T: Send + 'static>(
 
 /// Reads the rules of what history is kept.
 pub(crate) fn retention(
-    bytes: Option<u64>,
-    days: Option<f64>,
-    transactions: Option<u64>,
+    bytes: Argument<'_, '_>,
+    days: Argument<'_, '_>,
+    transactions: Argument<'_, '_>,
 ) -> PyResult<Retention> {
-    let time = days.map(|days| Duration::try_from_secs_f64(days * 86_400.0)).transpose();
-    let time = time.map_err(|_| invalid("keep_days: write a number of days, from 0 on"))?;
-    Ok(Retention { bytes, time, transactions })
+    Ok(Retention {
+        bytes: arguments::count("keep_bytes", bytes)?,
+        time: arguments::duration("keep_days", "days", 86_400.0, days)?,
+        transactions: arguments::count("keep_transactions", transactions)?,
+    })
 }
 
 /// Copies a database, also while programs write it; returns the number of the last transaction in the copy.

@@ -1,11 +1,12 @@
 //! The Python package `annals`: its compiled part.
 //!
-//! In reading order: `errors` and `values` convert; `arrow` is the capsules of Arrow's interface for Python; `wait`
+//! In reading order: `errors`, `values` and `arguments` convert; `arrow` is the capsules of Arrow's interface for Python; `wait`
 //! handles signals meanwhile; `source` is where rows are read, by `rows`, `table`, `index` and `snapshot`, which `html`
 //! shows; `turn` says whose turn it is to write, `held` keeps a transaction open between calls, and `transaction`,
 //! `writable` and `put` write; `past` is versions, changes and subscriptions; `sql` asks with SQL; `remote` opens URLs;
 //! `files` copies and checks; `database` is the handle.
 
+mod arguments;
 mod arrow;
 mod database;
 mod errors;

@@ -8,10 +8,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::arguments;
 use crate::errors::OrRaise as _;
 use crate::source::read_blob;
 use crate::values::{time, to_python};
-use crate::wait::{TICK, deadline_of, locked, now, seconds};
+use crate::wait::{TICK, deadline_of, locked, now};
 
 /// Makes an instance of a class of `_past.py`.
 fn make<'py>(
@@ -135,9 +136,9 @@ impl Feed {
     fn next<'py>(
         &self,
         py: Python<'py>,
-        timeout: Option<f64>,
+        timeout: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let end = deadline_of(seconds(timeout)?);
+        let end = deadline_of(arguments::timeout(timeout)?);
         loop {
             let left = end.map(|end| end.saturating_duration_since(now()));
             let step = left.map_or(TICK, |left| left.min(TICK));

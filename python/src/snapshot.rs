@@ -57,7 +57,14 @@ impl Snapshot {
     }
 
     fn __getattr__(&self, name: &str) -> PyResult<Table> {
-        self.table(name).ok_or_else(|| PyAttributeError::new_err(self.missing(name)))
+        self.table(name).ok_or_else(|| {
+            PyAttributeError::new_err(match name {
+                "sql" => {
+                    "a snapshot has no `sql`: db.sql(\"SELECT .. FROM T_at(MOMENT)\") asks for the past of table T".to_owned()
+                }
+                _ => self.missing(name),
+            })
+        })
     }
 
     fn __getitem__(&self, name: &str) -> PyResult<Table> {

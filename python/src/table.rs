@@ -8,6 +8,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};
 
+use crate::arguments;
 use crate::arrow::{self, Changeset};
 use crate::errors::{OrRaise as _, invalid, not_found};
 use crate::html;
@@ -187,9 +188,15 @@ impl Table {
     }
 
     /// Returns the changes of the table's rows, of a range of transactions, as an Arrow stream.
-    #[pyo3(signature = (first = 0, last = None))]
-    fn changes(&self, py: Python<'_>, first: u64, last: Option<u64>) -> PyResult<Changeset> {
-        let last = last.map_or(self.snapshot.txid(), annals::Txid);
+    #[pyo3(signature = (first = None, last = None))]
+    fn changes(
+        &self,
+        py: Python<'_>,
+        first: Option<&Bound<'_, PyAny>>,
+        last: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Changeset> {
+        let first = arguments::count("first", first)?.unwrap_or(0);
+        let last = arguments::count("last", last)?.map_or(self.snapshot.txid(), annals::Txid);
         let (snapshot, table) = (self.snapshot.clone(), self.table.number);
         let batches = blocking(py, move || {
             let changes = match first {

@@ -6,6 +6,7 @@ use annals::{Level, Savepoint as Point, Schema, Table};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::errors::{OrRaise as _, invalid, not_found};
 use crate::held::{Held, Slot};
 use crate::index::listed;
@@ -155,8 +156,9 @@ impl Transaction {
     }
 
     /// Writes a comment to the journal.
-    fn comment(&self, py: Python<'_>, text: &str) -> PyResult<()> {
-        self.with(py, |tx| tx.comment(text).or_raise())
+    fn comment(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<()> {
+        let text = arguments::text("comment", Some(text))?.unwrap_or_default();
+        self.with(py, |tx| tx.comment(&text).or_raise())
     }
 
     /// Sets the time of the commit, instead of the clock's.
@@ -177,7 +179,8 @@ impl Transaction {
     }
 
     /// Undoes an earlier transaction by new changes.
-    fn revert(&self, py: Python<'_>, txid: u64) -> PyResult<()> {
+    fn revert(&self, py: Python<'_>, txid: &Bound<'_, PyAny>) -> PyResult<()> {
+        let txid = arguments::count("txid", Some(txid))?.unwrap_or_default();
         self.with_patience(py, move |tx| tx.revert(annals::Txid(txid)))
     }
 
@@ -191,7 +194,18 @@ impl Transaction {
         if name.starts_with("__") {
             return Err(PyAttributeError::new_err(format!("there is no table {name:?}")));
         }
-        table(slf, name)?.map_err(PyAttributeError::new_err)
+        table(slf, name)?.map_err(|missing| {
+            let it = format!("a transaction has no `{name}`");
+            PyAttributeError::new_err(match name {
+                "sql" => format!(
+                    "{it}: its tables are read as tx.t[0] and tx.t.by_name[..]; db.sql(..) asks for what is committed"
+                ),
+                "read" | "at" | "as_it_was" | "history" | "blame" | "diff" | "subscribe" | "write" => {
+                    format!("{it}, the database has it: db.{name}(..), of what is committed")
+                }
+                _ => missing,
+            })
+        })
     }
 
     fn __getitem__(slf: &Bound<'_, Self>, name: &str) -> PyResult<WritableTable> {

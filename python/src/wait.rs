@@ -15,12 +15,6 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads a number of seconds.
-pub(crate) fn seconds(timeout: Option<f64>) -> PyResult<Option<Duration>> {
-    let read = timeout.map(Duration::try_from_secs_f64).transpose();
-    read.map_err(|_| invalid("timeout: write seconds, from 0 on"))
-}
-
 /// Returns the present time.
 #[expect(clippy::disallowed_methods, reason = "no database waits here, but a thread of Python")]
 pub(crate) fn now() -> Instant {

@@ -1,0 +1,57 @@
+//! Arguments of calls: an error names the argument, and says what it takes.
+
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
+
+use crate::errors::invalid;
+
+/// An argument that may be left out.
+pub(crate) type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+fn refused(name: &str, takes: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    let kind = given.get_type();
+    let kind = kind.name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    let shown: String = given.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+    let shown: String = shown.chars().take(100).collect();
+    invalid(format!("{name}: write {takes}, not {shown} ({kind})"))
+}
+
+/// Reads a text.
+pub(crate) fn text(name: &str, given: Argument<'_, '_>) -> PyResult<Option<String>> {
+    let read = |given: &Bound<'_, PyAny>| {
+        let text = given.cast::<PyString>().map_err(|_| refused(name, "a text", given))?;
+        Ok(text.to_str()?.to_owned())
+    };
+    given.map(read).transpose()
+}
+
+/// Reads a number of things, or of a transaction.
+pub(crate) fn count(name: &str, given: Argument<'_, '_>) -> PyResult<Option<u64>> {
+    let read = |given: &Bound<'_, PyAny>| {
+        let count = if given.is_instance_of::<PyBool>() { None } else { given.extract().ok() };
+        count.ok_or_else(|| refused(name, "a whole number from 0 on", given))
+    };
+    given.map(read).transpose()
+}
+
+/// Reads a time that passes, in units of so many seconds.
+pub(crate) fn duration(
+    name: &str,
+    units: &str,
+    seconds: f64,
+    given: Argument<'_, '_>,
+) -> PyResult<Option<Duration>> {
+    let read = |given: &Bound<'_, PyAny>| {
+        let count = if given.is_instance_of::<PyBool>() { None } else { given.extract().ok() };
+        let read = count.and_then(|count: f64| Duration::try_from_secs_f64(count * seconds).ok());
+        read.ok_or_else(|| refused(name, &format!("a number of {units} from 0 on"), given))
+    };
+    given.map(read).transpose()
+}
+
+/// Reads a number of seconds.
+pub(crate) fn timeout(given: Argument<'_, '_>) -> PyResult<Option<Duration>> {
+    duration("timeout", "seconds", 1.0, given)
+}
