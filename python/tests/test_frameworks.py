@@ -2,6 +2,8 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
+import json
 import os
 import threading
 import time
@@ -57,7 +59,9 @@ def expect_all(names, statuses):
     return db
 
 
-def test_fastapi(tmp_path, monkeypatch):
+@contextlib.contextmanager
+def serving_fastapi(tmp_path, monkeypatch):
+    """Runs the guide's program; gives its names and its address."""
     pytest.importorskip("fastapi")
     uvicorn = pytest.importorskip("uvicorn")
     names = run(blocks("FastAPI"), tmp_path, monkeypatch)
@@ -65,21 +69,59 @@ def test_fastapi(tmp_path, monkeypatch):
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    url = "http://127.0.0.1:%d" % server.servers[0].sockets[0].getsockname()[1]
     try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield names, "http://127.0.0.1:%d" % server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def test_fastapi(tmp_path, monkeypatch):
+    with serving_fastapi(tmp_path, monkeypatch) as (names, url):
         db = expect_all(names, store_all(url))
         assert ask(f"{url}/cities/1") == 409
         assert ask(f"{url}/cities/again") == 200
         assert ask(f"{url}/cities/again", "GET") == 200
         assert len(db.city) == REQUESTS + 1
-    finally:
-        server.should_exit = True
-        thread.join()
     with pytest.raises(annals.errors.Closed):
         db.read()
+
+
+def test_of_clients_that_insert_the_same_key_one_wins_and_the_others_hear_why(tmp_path, monkeypatch):
+    rounds, together = 12, threading.Barrier(CLIENTS)
+
+    def insert(url):
+        answers = []
+        for name in range(rounds):
+            together.wait(30)
+            request = urllib.request.Request(f"{url}/cities/same-{name}", method="POST")
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    answers.append((answer.status, json.load(answer)))
+            except urllib.error.HTTPError as error:
+                answers.append((error.code, json.load(error)))
+        return answers
+
+    with serving_fastapi(tmp_path, monkeypatch) as (names, url):
+        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+            by_client = [answers.result() for answers in [pool.submit(insert, url) for _ in range(CLIENTS)]]
+        db = names["db"]
+        for name, answers in enumerate(zip(*by_client)):
+            row = db.city.by_name[f"same-{name}"]
+            assert sorted(status for status, _ in answers) == [200] + [409] * (CLIENTS - 1), answers
+            for status, said in answers:
+                if status == 200:
+                    assert said == {"id": row.id}
+                else:
+                    assert f"same-{name}" in said["error"] and f"row {row.id}" in said["error"], said
+            # The losers left nothing, also in history.
+            assert [version.kind for version in db.history("city", row.id)] == ["insert"]
+        assert len(db.city) == rounds
+        assert list(db.sql("SELECT kind, count(*) FROM city_history GROUP BY kind")) == [("insert", rounds)]
+        assert ask(f"{url}/cities/after") == 200
 
 
 def test_flask(tmp_path, monkeypatch):
