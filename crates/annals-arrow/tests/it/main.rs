@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 #![allow(clippy::disallowed_methods, reason = "files of Parquet are ordinary ones")]
 
+mod erased;
 mod formats;
 
 use annals::{Database, Result, RowId, Schema, TableNumber, Type, Value, ValueRef};
