@@ -39,6 +39,24 @@ fn pages_fit_each_width() {
     }
 }
 
+/// What stands above the rows is the same on all pages: on a phone it leaves them two thirds.
+#[test]
+fn a_phone_shows_more_than_the_header() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let explored = Explored::start(folder.path(), "library.annals", &[]);
+    let Some(browser) = Browser::start(390, 844) else { return };
+    browser.go(&explored.link);
+    browser.ready();
+    assert_eq!(browser.get("[innerWidth, innerHeight]"), json!([390, 844]));
+    for link in LINKS {
+        browser.show(link);
+        let top = browser.get("document.querySelector('.body').getBoundingClientRect().top");
+        assert!(top.as_f64().unwrap() <= 844.0 / 3.0, "{link}: {top} of 844 are header");
+    }
+    browser.check();
+}
+
 #[test]
 fn axe_finds_nothing() {
     let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/axe/axe.min.js");

@@ -54,6 +54,53 @@ fn a_long_table_is_scrolled_to_its_end() {
     browser.check();
 }
 
+/// The page has a part of the rows; the links of "all rows as a file" have all, of the moment that is shown.
+#[test]
+fn all_rows_are_a_file_in_the_order_and_of_the_moment_that_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let numbers: Vec<_> = (0..5000).map(|number| (number * 7919 % 5000).to_string()).collect();
+    std::fs::write(dir.join("number.csv"), format!("value\n{}\n", numbers.join("\n"))).unwrap();
+    let schema = "create_table number\nadd_field number value int64\ncreate_index by_value number value\ncommit\n";
+    succeed(dir, &["shell", "a.annals"], schema);
+    succeed(dir, &["import", "csv", "a.annals", "number=number.csv"], "");
+    succeed(
+        dir,
+        &["shell", "a.annals"],
+        "delete_from number 0\nupdate number 1 value -1\ncommit\n",
+    );
+    let explored = Explored::start(dir, "a.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    let file = |format: &str| {
+        let link = format!("document.querySelector('.copies [data-file=\"{format}\"]')");
+        assert_eq!(browser.get(&format!("{link}.hasAttribute('download')")), json!(true));
+        browser.run(&format!(
+            "globalThis.file = null; fetch({link}.href).then(it => it.text()).then(it => {{ file = it; }})"
+        ));
+        browser.until("file !== null");
+        browser.text("file").lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (link, count, second) in [
+        ("#/number", 4999, "1,-1"),
+        ("#/number?at=txid:2", 5000, "0,0"),
+        ("#/number?order=by_value", 4999, "1,-1"),
+        ("#/number?at=txid:2&order=by_value", 5000, "0,0"),
+    ] {
+        browser.show(link);
+        assert!(browser.get("explorer.rows.rows.length < 4999").as_bool().unwrap(), "a part");
+        let (csv, lines) = (file("CSV"), file("JSON, a row a line"));
+        assert_eq!((csv.len(), lines.len()), (count + 1, count), "{link}");
+        assert_eq!((csv[0].as_str(), csv[1].as_str()), ("id,value", second), "{link}");
+        let by_value = link.contains("order");
+        let values: Vec<i64> =
+            csv[1..].iter().map(|line| line.split_once(',').unwrap().1.parse().unwrap()).collect();
+        assert_eq!(values.is_sorted(), by_value, "{link}");
+        let (id, value) = second.split_once(',').unwrap();
+        assert_eq!(lines[0], format!("{{\"id\":{id},\"value\":{value}}}"), "{link}");
+    }
+    browser.check();
+}
+
 #[test]
 fn a_table_of_more_rows_than_a_box_has_space_for_is_scrolled_to_its_end() {
     let rows = if is_full() { 1_000_000 } else { 400_000 };
