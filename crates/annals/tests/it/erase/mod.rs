@@ -3,6 +3,7 @@
 mod beside;
 mod crash;
 mod random;
+mod typed;
 
 use std::sync::Arc;
 use std::time::Duration;
