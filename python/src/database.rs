@@ -113,9 +113,9 @@ pub(crate) fn open(
 
 /// Makes a database in memory with a schema.
 #[pyfunction]
-#[pyo3(signature = (schema = ""))]
-pub(crate) fn in_memory(schema: &str) -> PyResult<Database> {
-    let schema = parsed(schema)?;
+#[pyo3(signature = (schema = None))]
+pub(crate) fn in_memory(schema: Option<&Bound<'_, PyAny>>) -> PyResult<Database> {
+    let schema = parsed(&arguments::text("schema", schema)?.unwrap_or_default())?;
     let mut none = |_: annals::Custom<'_>, _: &mut annals::Transaction<'_>| {
         Err(annals::Error::invalid("a schema of a Python program has no custom functions"))
     };

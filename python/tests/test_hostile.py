@@ -1,6 +1,7 @@
 """What people write by mistake, or in other forms: it is taken without loss, or refused in words, and nothing is changed."""
 
 import gc
+import pathlib
 from datetime import date, datetime, timezone
 from decimal import Decimal
 
@@ -57,6 +58,41 @@ def test_numbers_of_numpy_are_numbers(db):
     with pytest.raises(annals.errors.Invalid):
         insert(db, n=np.bool_(True), s="b")
     assert list(db.sql("SELECT ?, ?, ?", [np.int64(3), np.float32(0.5), np.bool_(True)])) == [(3, 0.5, 1)]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda db: db.write(comment=5), "comment: write a text, not 5 (int)"),
+        (lambda db: db.write(timeout=-1), "timeout: write a number of seconds from 0 on, not -1 (int)"),
+        (lambda db: db.write(timeout="long"), "timeout: write a number of seconds from 0 on, not 'long' (str)"),
+        (lambda db: db.subscribe(after=-1), "after: write a whole number from 0 on, not -1 (int)"),
+        (lambda db: db.subscribe().next(timeout=[]), "timeout: write a number of seconds from 0 on, not [] (list)"),
+        (lambda db: db.t.changes(-1), "first: write a whole number from 0 on, not -1 (int)"),
+        (lambda db: db.t.changes(0, 1.5), "last: write a whole number from 0 on, not 1.5 (float)"),
+        (lambda db: db.write().comment(None), "comment: write a text, not None (NoneType)"),
+        (lambda db: db.write().revert(2**64), "txid: write a whole number from 0 on, not 18446744073709551616 (int)"),
+        (lambda db: annals.open("x.annals", keep_bytes=-1), "keep_bytes: write a whole number from 0 on, not -1 (int)"),
+        (lambda db: annals.open("x.annals", schema=pathlib.Path("x.schema")), "schema: write a text, not "),
+        (lambda db: annals.in_memory(b"create_table t"), "schema: write a text, not b'create_table t' (bytes)"),
+    ],
+)
+def test_a_wrong_argument_is_named(db, call, said):
+    with pytest.raises(ValueError) as raised:
+        call(db)
+    assert type(raised.value) is annals.errors.Invalid and str(raised.value).startswith(said)
+
+
+def test_what_a_transaction_and_a_snapshot_lack_is_said(db):
+    with db.write() as tx:
+        for name, said in [("sql", "db.sql(..) asks for what is committed"), ("history", "db.history(..)")]:
+            with pytest.raises(AttributeError) as raised:
+                getattr(tx, name)
+            assert str(raised.value).startswith(f"a transaction has no `{name}`") and said in str(raised.value)
+        with pytest.raises(AttributeError, match="there is no table \"nothing\"; the tables are: "):
+            tx.nothing
+    with pytest.raises(AttributeError, match="a snapshot has no `sql`: db.sql"):
+        db.read().sql
 
 
 def test_wrong_moments_are_refused(db):

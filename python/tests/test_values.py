@@ -66,6 +66,23 @@ def test_bytes_of_numpy_are_bytes(db):
         assert stored(db, raw=np.zeros(2, kind)) is None, kind
 
 
+def test_a_decimal_that_arrow_has_no_room_for_is_named():
+    pl = pytest.importorskip("polars")
+    with annals.in_memory("create_table account\nadd_field account amount decimal(2)\n") as db:
+        with db.write() as tx:
+            tx.account.insert_all([{"amount": Decimal("1.50")}, {"amount": Decimal(10) ** 36}])
+        assert db.account[1].amount == 10**36
+        for stream in [db.account, db.account[:], db.account.changes()]:
+            with pytest.raises(Exception) as raised:
+                pl.DataFrame(stream)
+            said = str(raised.value)
+            assert "table `account`, row 1, field `amount`" in said and "CAST(amount AS TEXT)" in said, said
+        with pytest.raises(Exception, match="row 1 of the answer.*CAST\\(amount AS TEXT\\)"):
+            pl.DataFrame(db.sql("SELECT amount FROM account"))
+        texts = pl.DataFrame(db.sql("SELECT CAST(amount AS TEXT) AS amount FROM account"))
+        assert texts["amount"].to_list() == ["1.50", f"1{'0' * 36}.00"]
+
+
 def test_parameters_of_sql_are_values_too(db):
     for given in BYTES:
         assert db.sql("SELECT ?", [given])[0] == (b"abcd",)

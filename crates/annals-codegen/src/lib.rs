@@ -6,8 +6,8 @@
 //! In reading order: `names` makes names that Rust accepts, `types` maps fields to Rust, and `database` generates
 //! the outer module. `table` generates a table's module with its `row`, how a transaction can `edit` one, and the lookups of each `index`, and
 //! its fields for the `wire`.
-//! `own` generates the conversions of fields whose types are the program's. `custom` generates the schema at a `custom`; `layout` breaks long lines. `python` generates the module of Python
-//! with the types of a schema.
+//! `own` generates the conversions of fields whose types are the program's. `custom` generates the schema at a `custom`;
+//! `layout` breaks long lines. `python` generates the module of Python with the types of a schema.
 
 mod custom;
 mod database;
