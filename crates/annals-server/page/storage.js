@@ -1,15 +1,21 @@
 // What the database takes on the disk, and whether it is whole.
 
-import { html, useEffect, useState } from './vendor/preact.js';
+import { html, useLayoutEffect, useState } from './vendor/preact.js';
 import { each, get } from './net.js';
 import { bytes, number } from './moment.js';
 import { colourOf } from './plot.js';
+import { asking } from './ready.js';
 
 export function StorageView({ model }) {
   const [found, setFound] = useState(null);
   const [progress, setProgress] = useState(null);
   const fail = (error) => model.fail(error);
-  useEffect(() => { get('/storage').then(setFound).catch(fail); }, []);
+  // What a check has found meanwhile is newer.
+  const first = async (signal) => {
+    const answer = await get('/storage', {}, signal);
+    setFound((known) => known ?? answer);
+  };
+  useLayoutEffect(() => asking('storage', first, fail), []);
   const check = async () => {
     setProgress({ done: 0, total: 1 });
     try {

@@ -138,6 +138,18 @@ fn a_check_says_how_far_it_is() {
         );
         check(&browser);
         assert_eq!(browser.text("document.querySelector('[data-check]').dataset.check"), "ok");
+        // A first answer that is late leaves what the check has found.
+        browser.show("#:schema");
+        browser.run(
+            "const send = fetch; globalThis.late = null; globalThis.fetch = (...asked) => /storage$/.test(asked[0]) \
+             ? new Promise((done) => { globalThis.late = () => done(send(...asked)); }) : send(...asked); location.hash = '#:storage'",
+        );
+        browser.until("late !== null && document.querySelector('[data-do=check]') !== null");
+        browser.run("document.querySelector('[data-do=check]').click()");
+        browser.until("document.querySelector('[data-check]')?.dataset.check === 'ok'");
+        browser.run("document.body.dataset.ready = '0'; late()");
+        browser.ready();
+        assert_eq!(browser.text("document.querySelector('[data-check]').dataset.check"), "ok");
         browser.check();
     }
     // A changed byte in the middle is found.
