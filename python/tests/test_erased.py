@@ -67,7 +67,7 @@ def test_rows_and_indexes(db):
             assert index.get(values[1]) is None and values[1] not in index
             assert index.get(None).id == 1 and next(iter(index)).id == 1 and len(list(index)) == 3
             assert {row.id for row in index.range(first=values[0])} == {0, 2}
-            assert [row.id for row in index.range(end=values[0])] == [1]
+            assert [row.id for row in index.range(end=values[0])] == []
         assert pickle.loads(pickle.dumps(rows[1])) == rows[1] and len(table[:]) == 3
         assert "None" in repr(rows[1]) and "None" in table._repr_html_()
 
@@ -113,6 +113,11 @@ def test_transactions(db):
         with pytest.raises(annals.errors.Invalid):
             tx.t.update(1, f4=None)
     assert (db.t[1].f4, db.t[1].f1, db.t[1].n) == ("new", None, 12)
+    txid = db.read().txid
     with db.write() as tx:
-        tx.revert(db.read().txid)
-    assert db.t[0].f4 == "a" and db.t[1].n == 11
+        with pytest.raises(annals.errors.Conflict, match="row 1, field `f4`: its value was erased"):
+            tx.revert(txid)
+        tx.t.upsert("id", id=0, n=7)
+        tx.t.delete(1)
+    assert (db.t[0].n, db.t[0].f4, 1 in db.t) == (7, "z", False)
+    assert db.at(txid).t[1].f1 is None
