@@ -2,6 +2,7 @@
 //! dates of all years.
 
 use std::cmp::Ordering;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use annals::{Type, Variants};
 use rusqlite::Connection;
@@ -21,9 +22,21 @@ pub(crate) fn of(ty: Type) -> Option<String> {
     }
 }
 
-/// Returns a name that is the same for the same variants only: two databases may be attached.
+/// The bytes of variants that a name has. With longer ones a table of many columns would have a declaration that is
+/// longer than a confined connection allows.
+const LONGEST: usize = 150;
+
+/// Returns a name that is the same for the same variants only: two databases may be attached. Of many variants it has the
+/// first ones and a hash.
 fn enum_name(variants: Variants) -> String {
-    format!("annals_enum({variants})")
+    let all = variants.to_string();
+    if all.len() <= LONGEST {
+        return format!("annals_enum({all})");
+    }
+    let mut hasher = DefaultHasher::new();
+    all.hash(&mut hasher);
+    let end = (0..=LONGEST).rev().find(|&end| all.is_char_boundary(end)).unwrap_or(0);
+    format!("annals_enum({}..{:016x})", &all[..end], hasher.finish())
 }
 
 /// Makes the collations of types known to a connection.
@@ -62,8 +75,9 @@ pub(crate) fn register(
 
 /// Returns the names of a connection's collations. While statements run, SQLite lets none be replaced.
 fn known(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut names = connection.prepare("SELECT name FROM pragma_collation_list")?;
-    let names = names.query_map([], |row| row.get(0))?;
+    // Not `pragma_collation_list`: a table of the database may have that name.
+    let mut names = connection.prepare("PRAGMA collation_list")?;
+    let names = names.query_map([], |row| row.get("name"))?;
     names.collect()
 }
 

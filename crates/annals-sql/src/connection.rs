@@ -345,8 +345,10 @@ impl Connection {
 
     /// Says why a virtual table isn't there, or that a word of SQL needs quotes.
     fn with_reason(&self, message: String) -> String {
-        let missing =
-            message.strip_prefix("no such table: ").and_then(|rest| rest.split(',').next());
+        let missing = message.strip_prefix("no such table: ").and_then(|rest| {
+            let name = rest.split(',').next()?;
+            Some(name.strip_prefix("temp.").unwrap_or(name))
+        });
         let is_it = |(name, _): &&(String, String)| {
             missing.is_some_and(|missing| missing.eq_ignore_ascii_case(name))
         };

@@ -63,21 +63,50 @@ fn real(value: f64) -> Form<'static> {
     }
 }
 
-/// What follows the eight bytes of a large number, so that it is known as one wherever it gets to: in an expression, in
-/// a column of any values.
+/// What follows the digits of a large number, so that it is known as one wherever it gets to: in an expression, in a
+/// column of any values.
 const LARGE: &[u8; 8] = b"\0uint64\0";
+/// The places of such digits.
+const DIGITS: usize = 20;
 
-/// Returns the bytes of a number that SQLite's integers don't reach, in the order in which it sorts them right.
-#[expect(clippy::big_endian_bytes, reason = "SQLite compares bytes from the first on")]
+/// Returns the bytes of a number that SQLite's integers don't reach: its digits, with a space before 19 of them, so that
+/// SQLite sorts the bytes right. Where it makes a number of bytes, in `sum` or with `+`, it reads such digits as a float.
 #[must_use]
 pub fn large(value: u64) -> Vec<u8> {
-    [value.to_be_bytes(), *LARGE].concat()
+    let mut bytes = format!("{value:>DIGITS$}").into_bytes();
+    bytes.extend(LARGE);
+    bytes
 }
 
 /// Reads a number that [`large`] wrote; `None` if it didn't.
-#[expect(clippy::big_endian_bytes, reason = "SQLite compares bytes from the first on")]
 #[must_use]
 pub fn read_large(bytes: &[u8]) -> Option<u64> {
-    let value = u64::from_be_bytes(bytes.strip_suffix(LARGE)?.try_into().ok()?);
-    i64::try_from(value).is_err().then_some(value)
+    let digits = std::str::from_utf8(bytes.strip_suffix(LARGE)?).ok()?;
+    let value = digits.trim_start_matches(' ').parse().ok()?;
+    (i64::try_from(value).is_err() && large(value) == bytes).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_bytes_of_a_large_number_are_read_as_one() {
+        let first = 1 << 63;
+        for value in [first, first + 1, 9_999_999_999_999_999_999, 10_u64.pow(19), u64::MAX] {
+            assert_eq!(read_large(&large(value)), Some(value));
+        }
+        assert!(large(9_999_999_999_999_999_999) < large(10_u64.pow(19)));
+        for other in [
+            &b" 9223372036854775807\0uint64\0"[..],
+            b"9223372036854775808\0uint64\0",
+            b"09223372036854775808\0uint64\0",
+            b"+9223372036854775808\0uint64\0",
+            b"18446744073709551616\0uint64\0",
+            b" 9223372036854775808",
+            b"\0uint64\0",
+        ] {
+            assert_eq!(read_large(other), None, "{other:?}");
+        }
+    }
 }

@@ -80,7 +80,7 @@ pub(crate) fn seek(ty: Type, is_nullable: bool, op: Op, argument: &Form<'_>) -> 
             }
         }
         (_, Form::Null) => Seek::Nothing,
-        (Op::Like | Op::Glob | Op::IsNull, _) => Seek::All,
+        (Op::Like | Op::Glob | Op::IsNull | Op::Unequal, _) => Seek::All,
         _ => compare(ty, op, argument),
     };
     let fits = |value: &Value| ty.accepts(is_nullable, value.as_ref());
@@ -125,7 +125,7 @@ fn exact(op: Op, value: Value) -> Seek {
         Op::GreaterOrEqual => Seek::Between(Bound::Included(value), Bound::Unbounded),
         Op::Less => Seek::Between(Bound::Unbounded, Bound::Excluded(value)),
         Op::LessOrEqual => Seek::Between(Bound::Unbounded, Bound::Included(value)),
-        Op::Like | Op::Glob | Op::IsNull => Seek::All,
+        Op::Like | Op::Glob | Op::IsNull | Op::Unequal => Seek::All,
     }
 }
 
@@ -135,7 +135,7 @@ fn around(op: Op, below: Value, above: Value) -> Seek {
         Op::Equal | Op::Is => Seek::Between(Bound::Included(below), Bound::Included(above)),
         Op::Greater | Op::GreaterOrEqual => Seek::Between(Bound::Included(below), Bound::Unbounded),
         Op::Less | Op::LessOrEqual => Seek::Between(Bound::Unbounded, Bound::Included(above)),
-        Op::Like | Op::Glob | Op::IsNull => Seek::All,
+        Op::Like | Op::Glob | Op::IsNull | Op::Unequal => Seek::All,
     }
 }
 

@@ -197,6 +197,13 @@ impl Shape {
         self.columns.get(place.checked_sub(1)?)
     }
 
+    /// Returns the column of a value before or after a change, by its place in SQL; so many others are before them.
+    pub(crate) fn side(&self, place: usize, others: usize) -> Option<&Column> {
+        let place = place.checked_sub(others)?;
+        let (side, column) = (place.checked_div(self.columns.len())?, place % self.columns.len());
+        self.columns.get(column).filter(|_| side < 2)
+    }
+
     /// True if the schema of a state has a column.
     pub(crate) fn was(&self, state: &Snapshot, column: &Column) -> bool {
         let table = state.schema().table(self.table);
@@ -240,7 +247,7 @@ impl Tables {
     pub(crate) fn of(schema: &Arc<Schema>, prefix: &str) -> Self {
         let mut names = Names::default();
         for fixed in ["annals_log", "annals_schema"] {
-            names.take(fixed);
+            names.take(&format!("{prefix}{fixed}"));
         }
         let mut tables = Self { count: schema.tables().len(), ..Self::default() };
         let own =

@@ -19,6 +19,8 @@ pub(crate) enum Op {
     /// `IS`: as equal, and null is null.
     Is,
     IsNull,
+    /// `<>`, and `IS NOT`: no plan uses it.
+    Unequal,
 }
 
 /// True if patterns narrow a search. SQLite before 3.51 also passes on those in the ON of an outer join, where they say
@@ -37,6 +39,7 @@ impl Op {
             ffi::SQLITE_INDEX_CONSTRAINT_GLOB if PATTERNS => Self::Glob,
             ffi::SQLITE_INDEX_CONSTRAINT_ISNULL => Self::IsNull,
             ffi::SQLITE_INDEX_CONSTRAINT_IS => Self::Is,
+            ffi::SQLITE_INDEX_CONSTRAINT_NE | ffi::SQLITE_INDEX_CONSTRAINT_ISNOT => Self::Unequal,
             _ => return None,
         })
     }
@@ -51,6 +54,7 @@ impl Op {
             Self::LessOrEqual => "<=",
             Self::Like => " LIKE ",
             Self::Glob => " GLOB ",
+            Self::Unequal => "<>",
         }
     }
 }

@@ -7,6 +7,7 @@ use annals::{TableNumber, Txid};
 use crate::host::{Answer, Asked, Fault, Form, Op, Relation, Scan};
 use crate::relation::listed::{Listed, Picked, Record, Records, declare, kind, kind_of, pick};
 use crate::relation::refusal;
+use crate::relation::unsigned::refuse_known;
 use crate::session::{Session, Sight};
 use crate::shape::Shape;
 
@@ -39,6 +40,7 @@ impl Relation for Changes {
     }
 
     fn plan(&self, asked: &Asked) -> Result<Answer, Fault> {
+        refuse_known(asked, |place| self.shape.side(place, OWN))?;
         let (number, arguments) = pick(asked, &self.wanted, 2)?;
         if number & 1 == 0 {
             return Err(Fault::new(format!(

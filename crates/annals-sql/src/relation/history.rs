@@ -11,6 +11,7 @@ use crate::relation::listed::{
 };
 use crate::relation::plan::float;
 use crate::relation::refusal;
+use crate::relation::unsigned::refuse_known;
 use crate::seeks::OneRow;
 use crate::session::{Session, Sight};
 use crate::shape::Shape;
@@ -48,6 +49,7 @@ impl Relation for Histories {
     }
 
     fn plan(&self, asked: &Asked) -> Result<Answer, Fault> {
+        refuse_known(asked, |place| self.shape.side(place, OWN))?;
         let (number, arguments) = pick(asked, &self.wanted, 1)?;
         let is_of_row = number & 0b11 != 0;
         let all = self.session.glance().txid().0.max(1);

@@ -10,6 +10,7 @@ mod log;
 mod plan;
 mod rows;
 mod schema;
+mod unsigned;
 mod walk;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use annals::{Snapshot, Type, TypeClass, Value, ValueRef};
 
 use crate::host::{Answer, Asked, Fault, Op, Order, Term};
+use crate::relation::unsigned::{is_refused, refuse_known};
 use crate::relation::walk::{self, Found};
 use crate::seeks::Seek;
 use crate::session::Through;
@@ -41,11 +42,13 @@ pub(crate) struct Plan {
     pub(crate) is_backward: bool,
     /// The arguments that pass all values of an IN at once.
     pub(crate) lists: Vec<usize>,
+    /// The arguments that numbers of a `uint64` are compared with, and the columns of these.
+    pub(crate) unsigned: Vec<(usize, usize)>,
 }
 
 impl Plan {
     const fn new(way: Way, is_backward: bool) -> Self {
-        Self { way, is_backward, lists: Vec::new() }
+        Self { way, is_backward, lists: Vec::new(), unsigned: Vec::new() }
     }
 
     /// Returns the column of an index that an argument is compared with for equality, and how.
@@ -84,6 +87,7 @@ pub(crate) struct Planning<'a> {
 impl Planning<'_> {
     /// Chooses the cheapest plan.
     pub(crate) fn choose(&self) -> Result<(Plan, Answer), Fault> {
+        refuse_known(self.asked, |place| self.shape.column(place))?;
         let total = self.total;
         let unavailable: Vec<_> =
             self.now.unavailable_indexes().map(|(number, _)| number).collect();
@@ -111,6 +115,7 @@ impl Planning<'_> {
                 && best.plan.compared(self.shape, *argument).is_some_and(is_text)
         };
         best.plan.lists = (0..best.terms.len()).filter(is_list).collect();
+        self.check_unsigned(&mut best);
         let lists = best.plan.lists.iter().filter_map(|&it| best.terms.get(it).copied()).collect();
         #[expect(
             clippy::cast_possible_truncation,
@@ -129,6 +134,29 @@ impl Planning<'_> {
             is_unique: best.is_unique,
         };
         Ok((best.plan, answer))
+    }
+
+    /// Adds the values that numbers of a `uint64` are compared with to the arguments, so that the scan looks at them.
+    fn check_unsigned(&self, best: &mut Candidate) {
+        for term in &self.asked.terms {
+            let column = usize::try_from(term.column).unwrap_or(0);
+            let is_checked = term.is_usable && term.value.is_none();
+            if !is_checked || !is_refused(self.shape.column(column), term.op) {
+                continue;
+            }
+            let argument = match best.terms.iter().position(|place| *place == term.place) {
+                Some(argument) => argument,
+                // SQLite would search once for each value.
+                None if term.is_in && !term.can_be_listed() => continue,
+                None => {
+                    best.terms.push(term.place);
+                    let argument = best.terms.len() - 1;
+                    best.plan.lists.extend(term.is_in.then_some(argument));
+                    argument
+                }
+            };
+            best.plan.unsigned.push((argument, column));
+        }
     }
 
     /// Returns what a plan costs with sorting its rows.

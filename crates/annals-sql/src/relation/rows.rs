@@ -10,6 +10,7 @@ use crate::host::{Answer, Arguments, Asked, Fault, Form, Op, Out, Relation, Scan
 use crate::relation::lists::Lists;
 use crate::relation::plan::{Plan, Planning, Way};
 use crate::relation::refusal;
+use crate::relation::unsigned::refuse;
 use crate::relation::walk::{Given, Walking, single_values};
 use crate::session::{Session, Sight, Through};
 use crate::shape::{Kind, Shape};
@@ -100,7 +101,16 @@ impl Relation for Table {
         let walking = Walking::over(sight.snapshot.clone());
         let (shape, plans) = (Arc::clone(&self.shape), Arc::clone(&self.plans));
         let (past, moment) = (self.past, Form::Null);
-        Ok(Box::new(TableScan { sight, shape, plans, past, moment, walking, lists: None }))
+        Ok(Box::new(TableScan {
+            sight,
+            shape,
+            plans,
+            past,
+            moment,
+            walking,
+            lists: None,
+            is_checked: false,
+        }))
     }
 
     fn refusal(&self) -> Fault {
@@ -119,6 +129,8 @@ struct TableScan {
     walking: Walking,
     /// The plan and the values of the walks to come, if some conditions are lists.
     lists: Option<(Plan, Lists)>,
+    /// True if the lists were looked at that numbers are compared with.
+    is_checked: bool,
 }
 
 impl TableScan {
@@ -132,6 +144,27 @@ impl TableScan {
         }
         // The table may not have been there.
         Ok(past.table(self.shape.table).is_ok().then_some(past))
+    }
+
+    /// Refuses values that SQLite would compare with numbers of a `uint64` wrongly.
+    fn check_unsigned(
+        &mut self,
+        plan: &Plan,
+        arguments: &Arguments<'_>,
+        first: usize,
+    ) -> Result<(), Fault> {
+        for &(argument, column) in &plan.unsigned {
+            let column = self.shape.column(column);
+            if !plan.lists.contains(&argument) {
+                refuse(column, &arguments.get(first + argument))?;
+            } else if !self.is_checked {
+                // A list is the same in each search, but for one that depends on other tables.
+                let list = arguments.list(first + argument)?;
+                list.iter().try_for_each(|value| refuse(column, value))?;
+            }
+        }
+        self.is_checked = true;
+        Ok(())
     }
 
     /// Goes to the first row of a plan.
@@ -184,6 +217,7 @@ impl Scan for TableScan {
             self.walking = Walking::over(state);
         }
         let first = usize::from(self.past.is_some());
+        self.check_unsigned(&plan, arguments, first)?;
         if plan.lists.is_empty() {
             return self.walk(&plan, &|place| Some(arguments.get(first + place)));
         }

@@ -4,14 +4,18 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers below small ones")]
 
+mod conditions;
 mod costs;
 mod erased;
 mod extension;
 mod forms;
+mod joins;
 mod limits;
 mod logic;
 mod past;
 mod plans;
 mod random;
+mod schemas;
 mod shop;
 mod snapshots;
+mod unsigned;

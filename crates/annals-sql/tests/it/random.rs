@@ -241,6 +241,9 @@ fn make(random: &mut Random, all: &[Any]) -> (String, bool) {
     made
 }
 
+/// Stands for the plan of a query that is refused.
+const REFUSED: &str = "refused";
+
 /// Asks both kinds of tables; returns the number of rows, and our plan.
 fn compare(sql: &mut Connection, query: &str, is_ordered: bool) -> (usize, String) {
     let [ours, native] = [true, false].map(|is_ours| over(query, is_ours));
@@ -258,6 +261,10 @@ fn compare(sql: &mut Connection, query: &str, is_ordered: bool) -> (usize, Strin
     match (ask(&ours), ask(&native)) {
         (Ok(ours), Ok(native)) if ours == native => (ours.len(), plan),
         (Err(_), Err(_)) => (0, plan),
+        // Ours refuse what would compare numbers from 2^63 on wrongly.
+        (Err(refused), _) if refused.contains("a float in SQLite, not a uint64") => {
+            (0, REFUSED.to_owned())
+        }
         (ours_said, native_said) => {
             panic!("{ours}\n{plan}ours:\n{ours_said:?}\n{native}\nnative:\n{native_said:?}")
         }
@@ -271,7 +278,7 @@ fn answers_are_those_of_sqlite() {
     let seed = std::env::var("ANNALS_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut sql = World::open(&MOMENTS);
     let (mut random, all) = (Random(seed.unwrap_or(11)), all());
-    let (mut rows, mut planned, mut made_for) = (0, 0, 0);
+    let (mut rows, mut planned, mut made_for, mut refused) = (0, 0, 0, 0);
     for number in 0..count {
         if number % 1000 == 0 {
             let setting = random.one_of(&["ON", "OFF"]);
@@ -281,9 +288,11 @@ fn answers_are_those_of_sqlite() {
         let (found, plan) = compare(&mut sql, &query, is_ordered);
         rows += found;
         planned += usize::from(plan.contains("_by_"));
+        refused += usize::from(plan == REFUSED);
         made_for += usize::from(plan.contains("index for this statement"));
     }
     assert!(rows > count * 3, "the queries find something: {rows}");
+    assert!(refused < count / 50, "few queries are refused: {refused}");
     assert!(planned > count / 8, "indexes are used: {planned}");
     assert!(made_for > count / 40, "indexes are made for statements: {made_for}");
 }
