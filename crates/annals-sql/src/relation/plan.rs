@@ -42,13 +42,15 @@ pub(crate) struct Plan {
     pub(crate) is_backward: bool,
     /// The arguments that pass all values of an IN at once.
     pub(crate) lists: Vec<usize>,
+    /// The arguments that narrow nothing if they are numbers: of texts, SQLite may take all for more.
+    pub(crate) loose: Vec<usize>,
     /// The arguments that numbers of a `uint64` are compared with, and the columns of these.
     pub(crate) unsigned: Vec<(usize, usize)>,
 }
 
 impl Plan {
     const fn new(way: Way, is_backward: bool) -> Self {
-        Self { way, is_backward, lists: Vec::new(), unsigned: Vec::new() }
+        Self { way, is_backward, lists: Vec::new(), loose: Vec::new(), unsigned: Vec::new() }
     }
 
     /// Returns the column of an index that an argument is compared with for equality, and how.
@@ -115,6 +117,8 @@ impl Planning<'_> {
                 && best.plan.compared(self.shape, *argument).is_some_and(is_text)
         };
         best.plan.lists = (0..best.terms.len()).filter(is_list).collect();
+        best.plan.loose =
+            (0..best.terms.len()).filter(|&it| self.is_loose(best.terms[it])).collect();
         self.check_unsigned(&mut best);
         let lists = best.plan.lists.iter().filter_map(|&it| best.terms.get(it).copied()).collect();
         #[expect(
@@ -134,6 +138,17 @@ impl Planning<'_> {
             is_unique: best.is_unique,
         };
         Ok((best.plan, answer))
+    }
+
+    /// True if a condition holds for all texts of a column when its value turns out to be a number: if that is one of a
+    /// column without a type, SQLite makes no text of it, and any text is more. A number in the query becomes a text.
+    fn is_loose(&self, place: usize) -> bool {
+        self.asked.terms.get(place).is_some_and(|term| {
+            let column = usize::try_from(term.column).ok().and_then(|it| self.shape.column(it));
+            term.value.is_none()
+                && matches!(term.op, Some(Op::Greater | Op::GreaterOrEqual))
+                && column.is_some_and(Column::is_text)
+        })
     }
 
     /// Adds the values that numbers of a `uint64` are compared with to the arguments, so that the scan looks at them.

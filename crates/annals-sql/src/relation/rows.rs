@@ -169,6 +169,10 @@ impl TableScan {
 
     /// Goes to the first row of a plan.
     fn walk(&mut self, plan: &Plan, argument: Given<'_, '_>) -> Result<(), Fault> {
+        let narrows = |place: usize, form: &Form<'_>| {
+            !plan.loose.contains(&place) || !matches!(form, Form::Integer(_) | Form::Real(_))
+        };
+        let argument = &|place: usize| argument(place).filter(|form| narrows(place, form));
         let Self { sight, shape, walking, .. } = self;
         if let Way::Transient { columns } = &plan.way
             && let Some(values) = single_values(shape, columns, argument)

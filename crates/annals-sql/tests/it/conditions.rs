@@ -1,6 +1,6 @@
 //! Conditions that narrow a search leave out no row that SQLite would find, and let none through.
 
-use annals::{Database, FieldNumber, RowId, TableNumber, ValueRef};
+use annals::{AnyDecimal, Database, FieldNumber, RowId, TableNumber, ValueRef};
 use annals_sql::Connection;
 
 use crate::shop::text;
@@ -21,6 +21,9 @@ add_field ref f float64
 add_field ref s string
 create_table t
 add_field t v int64
+create_table price
+add_field price d decimal(2)
+create_index price_by_d price d
 ";
 
 fn build() -> Connection {
@@ -39,6 +42,10 @@ fn build() -> Connection {
         for (value, shown) in [(9, "9"), (10, "10")] {
             let float = ValueRef::Float64(f64::from(value));
             tx.insert(TableNumber(3), &[number(value.into()), float, text(shown)])?;
+        }
+        for units in [-100, 900, 1000, 1250] {
+            let price = ValueRef::Decimal(AnyDecimal::new(units, 2));
+            tx.insert(TableNumber(5), &[price])?;
         }
         for value in [10, 20, 30] {
             tx.insert(TableNumber(4), &[number(value)])?;
@@ -96,6 +103,33 @@ fn texts_are_compared_with_numbers_as_texts_or_as_numbers() {
         ("SELECT code FROM stop WHERE (code, other) IN (SELECT code, s FROM ref) ORDER BY id", "9"),
         ("SELECT code FROM ref WHERE id IN (SELECT '0' UNION SELECT '7')", "9"),
         ("SELECT code FROM ref WHERE f = '9' AND code = '9.0'", "9"),
+    ]);
+}
+
+#[test]
+fn a_text_is_more_than_a_number_of_a_column_without_a_type() {
+    // SQLite makes a text of a number only for a comparison with no other column, and then the decimals decide.
+    let values = "(SELECT value FROM t_blame WHERE id = 0)";
+    check(&[
+        ("SELECT d FROM price WHERE d >= 10 ORDER BY id", "10.00 12.50"),
+        ("SELECT d FROM price WHERE d > (SELECT 10) ORDER BY id", "12.50"),
+        ("SELECT d FROM price WHERE d > (SELECT v FROM t WHERE id = 0) ORDER BY id", "12.50"),
+        (
+            &format!("SELECT d FROM {values} a CROSS JOIN price ON d >= a.value ORDER BY id"),
+            "-1.00 9.00 10.00 12.50",
+        ),
+        (
+            &format!(
+                "SELECT d FROM {values} a CROSS JOIN price ON d > a.value AND +d > a.value ORDER BY id"
+            ),
+            "-1.00 9.00 10.00 12.50",
+        ),
+        (&format!("SELECT d FROM {values} a CROSS JOIN price ON d < a.value"), ""),
+        (&format!("SELECT d FROM {values} a CROSS JOIN price ON d = a.value"), ""),
+        (
+            &format!("SELECT name FROM {values} a CROSS JOIN person ON name > a.value ORDER BY id"),
+            "Ada Bob Cyd",
+        ),
     ]);
 }
 

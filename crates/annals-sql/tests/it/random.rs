@@ -296,3 +296,18 @@ fn answers_are_those_of_sqlite() {
     assert!(planned > count / 8, "indexes are used: {planned}");
     assert!(made_for > count / 40, "indexes are made for statements: {made_for}");
 }
+
+/// Compares the queries in a file, one a line, as they are in this file's first lines.
+#[test]
+#[ignore = "compares the queries of the file ANNALS_TEST_QUERIES"]
+fn answers_to_some_queries_are_those_of_sqlite() {
+    let Ok(file) = std::env::var("ANNALS_TEST_QUERIES") else { return };
+    let mut sql = World::open(&MOMENTS);
+    for query in std::fs::read_to_string(file).unwrap().lines() {
+        let [ours, native] = [true, false].map(|is_ours| over(query, is_ours));
+        for query in [&ours, &native] {
+            let plan = crate::shop::text(&mut sql, &format!("EXPLAIN QUERY PLAN {query}"));
+            eprintln!("{query}\n{plan}{}", crate::shop::text(&mut sql, query));
+        }
+    }
+}
