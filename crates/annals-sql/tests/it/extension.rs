@@ -8,11 +8,12 @@ use std::process::Command;
 
 use crate::shop::{city, shop};
 
-/// Returns the extension, if it was built.
+/// Returns the extension that was built last, if any was.
 fn library() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../annals-sqlite/target");
     let built = ["release", "debug"].map(|kind| target.join(kind).join("libannals_sqlite.so"));
-    let found = built.into_iter().find(|path| path.exists());
+    let age = |path: &PathBuf| path.metadata().and_then(|it| it.modified()).ok();
+    let found = built.into_iter().filter(|path| path.exists()).max_by_key(age);
     if found.is_none() {
         annals_untested::untested(
             "no extension; cargo build --release --manifest-path crates/annals-sqlite/Cargo.toml",
