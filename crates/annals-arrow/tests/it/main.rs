@@ -219,8 +219,11 @@ fn a_decimal_that_arrow_has_no_room_for_is_named() {
         Ok(())
     })
     .unwrap();
-    let message = |batches: Batches| {
-        batches.collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| error.to_string())
+    let message = |mut batches: Batches| {
+        let error = batches.find_map(Result::err);
+        // One that went on had skipped rows: redb 4.3, <https://github.com/cberner/redb/blob/master/CHANGELOG.md>.
+        assert!(batches.next().is_none(), "it goes on after {error:?}");
+        error.map_or(Ok(()), |error| Err(error.to_string()))
     };
     let all = |now: &annals::Snapshot, options| -> [Batches; 2] {
         let rows = (0..3000)
