@@ -1,6 +1,7 @@
 """A value is stored as it is, or refused: nothing in between."""
 
 import array
+import math
 import subprocess
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -113,6 +114,10 @@ def test_values_of_pandas(db):
         for missing in [None, pd.NA, pd.NaT]:
             tx.t.insert(n=missing, at=missing, s=missing)
     assert [(row.n, row.at, row.s) for row in db.t] == [(None, None, None)] * 3
+    # What pandas writes for a missing number is a number of Python: only fields of floats take it.
+    assert math.isnan(stored(db, f=float("nan")))
+    for field in ["n", "big", "price", "s", "at", "day"]:
+        assert stored(db, **{field: float("nan")}) is None
     time = pd.Timestamp("2024-02-29T01:02:03.000004", tz="UTC")
     assert stored(db, at=time) == time.to_pydatetime()
     with db.write() as tx:
