@@ -234,8 +234,9 @@ mod tests {
         let asked = |most: usize, query: &str| {
             let connection = rusqlite::Connection::open_in_memory().unwrap();
             let session = Arc::new(Session::new(Source::from(db.clone()), most));
+            let now = db.read();
             let attaching =
-                Attaching { session: &session, schema: db.read().schema(), prefix: "", label: "x" };
+                Attaching { session: &session, schema: now.schema(), prefix: "", label: "x" };
             attaching.attach(&connection).unwrap();
             let found = connection.query_row(query, [], |row| row.get::<_, i64>(0));
             found.map_err(|error| error.to_string())
