@@ -103,6 +103,13 @@ impl<'a> Arguments<'a> {
 }
 
 impl Arguments<'_> {
+    /// True of the value of a parameter: SQLite compares it as if it were written in the query.
+    #[expect(unsafe_code, reason = "values of C")]
+    pub(crate) fn is_parameter(&self, place: usize) -> bool {
+        // SAFETY: they were passed by SQLite, and stay as long as this.
+        self.0.get(place).is_some_and(|&value| unsafe { ffi::sqlite3_value_frombind(value) } != 0)
+    }
+
     /// Returns the values of an argument that passes all values of an IN at once, without null: nothing equals it.
     #[expect(unsafe_code, reason = "values of C")]
     pub(crate) fn list(&self, place: usize) -> Result<Vec<Form<'static>>, Fault> {

@@ -2,7 +2,7 @@
 
 use annals::{Snapshot, Type, TypeClass, Value, ValueRef};
 
-use crate::host::{Answer, Asked, Fault, Op, Order, Term};
+use crate::host::{Answer, Asked, Fault, Form, Op, Order, Term};
 use crate::relation::unsigned::{is_refused, refuse_known};
 use crate::relation::walk::{self, Found};
 use crate::seeks::Seek;
@@ -42,8 +42,8 @@ pub(crate) struct Plan {
     pub(crate) is_backward: bool,
     /// The arguments that pass all values of an IN at once.
     pub(crate) lists: Vec<usize>,
-    /// The arguments that narrow nothing if they are numbers: of texts, SQLite may take all for more.
-    pub(crate) loose: Vec<usize>,
+    /// The bounds of texts whose values aren't known yet: SQLite may compare otherwise than with one in the query.
+    pub(crate) loose: Vec<(usize, Op)>,
     /// The arguments that numbers of a `uint64` are compared with, and the columns of these.
     pub(crate) unsigned: Vec<(usize, usize)>,
 }
@@ -51,6 +51,22 @@ pub(crate) struct Plan {
 impl Plan {
     const fn new(way: Way, is_backward: bool) -> Self {
         Self { way, is_backward, lists: Vec::new(), loose: Vec::new(), unsigned: Vec::new() }
+    }
+
+    /// Returns a value as a bound that leaves out no row, whatever SQLite makes of both sides; `None`: of no use.
+    ///
+    /// A number in the query becomes a text. One of a column without a type stays a number, and any text is more. If the
+    /// value is a text of a column of numbers, the other texts become numbers where they can, and these are less.
+    pub(crate) fn loosened<'v>(&self, argument: usize, form: Form<'v>) -> Option<Form<'v>> {
+        let op = self.loose.iter().find(|(it, _)| *it == argument).map(|(_, op)| *op);
+        match (op, &form) {
+            (Some(Op::Greater | Op::GreaterOrEqual), Form::Integer(_) | Form::Real(_)) => None,
+            // The character after all that a number begins with.
+            (Some(Op::Less | Op::LessOrEqual), Form::Text(text)) if &**text < ":" => {
+                Some(Form::Text(":".into()))
+            }
+            _ => Some(form),
+        }
     }
 
     /// Returns the column of an index that an argument is compared with for equality, and how.
@@ -117,8 +133,7 @@ impl Planning<'_> {
                 && best.plan.compared(self.shape, *argument).is_some_and(is_text)
         };
         best.plan.lists = (0..best.terms.len()).filter(is_list).collect();
-        best.plan.loose =
-            (0..best.terms.len()).filter(|&it| self.is_loose(best.terms[it])).collect();
+        best.plan.loose = self.loose(&best.terms);
         self.check_unsigned(&mut best);
         let lists = best.plan.lists.iter().filter_map(|&it| best.terms.get(it).copied()).collect();
         #[expect(
@@ -140,15 +155,20 @@ impl Planning<'_> {
         Ok((best.plan, answer))
     }
 
-    /// True if a condition holds for all texts of a column when its value turns out to be a number: if that is one of a
-    /// column without a type, SQLite makes no text of it, and any text is more. A number in the query becomes a text.
-    fn is_loose(&self, place: usize) -> bool {
-        self.asked.terms.get(place).is_some_and(|term| {
-            let column = usize::try_from(term.column).ok().and_then(|it| self.shape.column(it));
-            term.value.is_none()
-                && matches!(term.op, Some(Op::Greater | Op::GreaterOrEqual))
-                && column.is_some_and(Column::is_text)
-        })
+    /// Returns the arguments that are bounds of texts and aren't known yet.
+    fn loose(&self, terms: &[usize]) -> Vec<(usize, Op)> {
+        let bound = |(argument, place): (usize, &usize)| {
+            let term = self.asked.terms.get(*place)?;
+            let column = self.shape.column(usize::try_from(term.column).ok()?)?;
+            let is_loose = |op: &Op| match op {
+                Op::Greater | Op::GreaterOrEqual => column.is_text(),
+                Op::Less | Op::LessOrEqual => column.ty.class() == TypeClass::String,
+                _ => false,
+            };
+            let op = term.op.filter(is_loose)?;
+            term.value.is_none().then_some((argument, op))
+        };
+        terms.iter().enumerate().filter_map(bound).collect()
     }
 
     /// Adds the values that numbers of a `uint64` are compared with to the arguments, so that the scan looks at them.
@@ -266,7 +286,7 @@ impl Planning<'_> {
         // Texts may equal a number in several forms, so they are one text only if the value is known to be one.
         let is_one = |(column, (term, _)): (usize, &(&Term, Op))| {
             let column = key.columns[column].column;
-            let is_text = matches!(term.value, Some(crate::host::Form::Text(_)));
+            let is_text = matches!(term.value, Some(Form::Text(_)));
             (!self.shape.column(column).is_some_and(Column::is_text) || is_text).then_some(column)
         };
         let constant: Option<Vec<_>> = leading.iter().enumerate().map(is_one).collect();

@@ -169,10 +169,7 @@ impl TableScan {
 
     /// Goes to the first row of a plan.
     fn walk(&mut self, plan: &Plan, argument: Given<'_, '_>) -> Result<(), Fault> {
-        let narrows = |place: usize, form: &Form<'_>| {
-            !plan.loose.contains(&place) || !matches!(form, Form::Integer(_) | Form::Real(_))
-        };
-        let argument = &|place: usize| argument(place).filter(|form| narrows(place, form));
+        let argument = &|place| argument(place).and_then(|form| plan.loosened(place, form));
         let Self { sight, shape, walking, .. } = self;
         if let Way::Transient { columns } = &plan.way
             && let Some(values) = single_values(shape, columns, argument)
@@ -211,7 +208,7 @@ impl Scan for TableScan {
             let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
             plans.get(place).cloned()
         });
-        let plan = plan.ok_or_else(|| Fault::new("a plan of another table"))?;
+        let mut plan = plan.ok_or_else(|| Fault::new("a plan of another table"))?;
         self.lists = None;
         let Some(state) = self.state(arguments)? else {
             self.walking = Walking::over(self.sight.snapshot.clone());
@@ -221,6 +218,7 @@ impl Scan for TableScan {
             self.walking = Walking::over(state);
         }
         let first = usize::from(self.past.is_some());
+        plan.loose.retain(|(argument, _)| !arguments.is_parameter(first + argument));
         self.check_unsigned(&plan, arguments, first)?;
         if plan.lists.is_empty() {
             return self.walk(&plan, &|place| Some(arguments.get(first + place)));

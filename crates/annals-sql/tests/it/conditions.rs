@@ -134,6 +134,38 @@ fn a_text_is_more_than_a_number_of_a_column_without_a_type() {
 }
 
 #[test]
+fn texts_that_are_numbers_are_less_than_a_text_of_a_column_of_numbers() {
+    let mut sql = build();
+    let own = "CREATE TEMP TABLE own(k INTEGER, s TEXT); INSERT INTO own VALUES('!', '!')";
+    assert_eq!(text(&mut sql, own), "");
+    for (condition, expected) in [
+        ("code < k", "'9'\n'09'\n'9.0'\n"),
+        ("code <= k", "'9'\n'09'\n'9.0'\n"),
+        ("code > k", ""),
+        ("code < s", ""),
+        ("code > s", "'9'\n'09'\n'9.0'\n"),
+    ] {
+        let query = format!("SELECT code FROM own CROSS JOIN stop ON {condition} ORDER BY id");
+        assert_eq!(text(&mut sql, &query), expected, "{query}");
+    }
+    // A parameter is compared as a text, and narrows the search.
+    let steps = |condition: &str, value: &dyn rusqlite::ToSql| {
+        let query = format!("SELECT count(*) FROM {condition}");
+        let mut statement = sql.inner().prepare(&query).unwrap();
+        let found: i64 = statement.query_row([value], |row| row.get(0)).unwrap();
+        (found, statement.get_status(rusqlite::StatementStatus::VmStep))
+    };
+    let (all, many) = steps("stop WHERE code < ?", &"A");
+    let (none, few) = steps("stop WHERE code < ?", &"!");
+    assert_eq!((all, none), (3, 0));
+    assert!(few < many, "{few} steps for no row, {many} for all");
+    let (some, few) = steps("price WHERE d > ?", &11);
+    let (all, many) = steps("price WHERE d > ?", &-5);
+    assert_eq!((some, all), (1, 4));
+    assert!(few < many, "{few} steps for one row, {many} for all");
+}
+
+#[test]
 fn the_row_of_a_function_and_a_condition_on_the_id_both_hold() {
     check(&[
         ("SELECT id FROM t_history(1) WHERE id = 2", ""),
