@@ -117,6 +117,19 @@ def test_the_guides_passage(tmp_path, monkeypatch):
         assert passage.names(db) == ["Ada", "Bea"]
 
 
+def test_the_readmes_passage(tmp_path):
+    readme = (given("ANNALS_ROOT") / "python" / "README.md").read_text()
+    (schema,) = re.findall(r'SCHEMA = """\n(.*?)"""', readme, re.DOTALL)
+    (passage,) = re.findall(r"```python\n(import cities\n.*?)```", readme, re.DOTALL)
+    compiled(tmp_path, "cities", schema)
+    (tmp_path / "passage.py").write_text(passage)
+    found = checked(tmp_path, "passage.py")
+    said = {number: line.split("  # mypy: ")[1] for number, line in enumerate(passage.splitlines(), 1) if "  # mypy: " in line}
+    assert len(said) == len(found) == 2
+    for number, message in said.items():
+        assert message in found[f"passage.py:{number}"][0]
+
+
 def test_names_that_mean_something_else(tmp_path):
     """Names of the package's own attributes are in brackets; keywords have an underscore."""
     golden = given("ANNALS_ROOT") / "crates" / "annals-codegen" / "tests" / "it" / "golden"
