@@ -104,7 +104,7 @@ def test_an_underscore_stands_for_a_keyword_and_for_nothing_else():
 
 def test_the_guides_passage(tmp_path, monkeypatch):
     guide = (given("ANNALS_GUIDE") / "python.md").read_text()
-    (schema,) = re.findall(r"```text schema\n(.*?)```", guide, re.DOTALL)
+    (schema,) = re.findall(r"```schema shop.schema\n(.*?)```", guide, re.DOTALL)
     (passage,) = re.findall(r"```python typed\n(.*?)```", guide, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     shop = compiled(tmp_path, "shop", schema)
