@@ -14,7 +14,7 @@ pub use crate::db::{
 };
 pub use crate::db::{End, last_clock_time, transaction_ends};
 pub use crate::names::{Names, like};
-pub use crate::progress::Watch;
+pub use crate::progress::{Watch, read_while};
 
 /// Returns the progress callback of an operation with these options.
 #[must_use]

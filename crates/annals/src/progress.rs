@@ -1,5 +1,7 @@
-//! Reporting the progress of reading a journal to a program, which may stop it.
+//! Reporting the progress of reading a journal to a program, which may stop it; and reading the past for somebody who may
+//! leave.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::ops::{ControlFlow, Range};
@@ -7,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::storage::{Hold, Lock, Storage};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Result};
 
 /// The current phase of work on a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +49,63 @@ impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Watch")
     }
+}
+
+/// The interval of looks at who reads, in frames or places of the journal.
+const FRAMES: u32 = 32;
+
+thread_local! {
+    /// For whom this thread reads the past, if they may leave.
+    static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
+    static READ: Cell<u32> = const { Cell::new(0) };
+}
+
+/// True as long as somebody waits for what is read.
+type Reader = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Runs something on this thread whose reading of the past ends with `Cancelled` soon after `is_wanted` returns false: of a
+/// state, of versions, changes and differences. What others need, too, goes on: making an index of the history.
+pub fn read_while<T>(
+    is_wanted: impl Fn() -> bool + Send + Sync + 'static,
+    read: impl FnOnce() -> T,
+) -> T {
+    /// Puts the reader before back, also after a panic.
+    struct Before(Option<Reader>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            READER.set(self.0.take());
+        }
+    }
+    let _before = Before(READER.replace(Some(Arc::new(is_wanted))));
+    READ.set(0);
+    read()
+}
+
+/// Fails if nobody waits any more for what this thread reads.
+///
+/// # Errors
+/// `Cancelled`.
+pub(crate) fn check_wanted() -> Result<()> {
+    READER.with_borrow(|reader| {
+        let Some(is_wanted) = reader else { return Ok(()) };
+        let read = READ.replace((READ.get() + 1) % FRAMES);
+        match read > 0 || is_wanted() {
+            true => Ok(()),
+            false => {
+                let message = "nobody waits for this any more; nothing was changed";
+                Err(Error::new(ErrorKind::Cancelled, message))
+            }
+        }
+    })
+}
+
+/// Returns what watches the reading of a file by this thread.
+pub(crate) fn watch_of_reader() -> Option<Watch> {
+    let is_wanted = READER.with_borrow(Clone::clone)?;
+    Some(Watch(Arc::new(move |_| match is_wanted() {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    })))
 }
 
 /// The interval of reports, in bytes.

@@ -14,6 +14,7 @@ use crate::Result;
 use crate::db::history::files::Files;
 use crate::db::present::segment::Noted;
 use crate::db::present::snapshot::Published;
+use crate::db::progress::check_wanted;
 use crate::db::replay::segments::Since;
 use crate::journal::lock;
 use crate::store::history::{Entry, HistoryIndex};
@@ -141,6 +142,8 @@ impl Current {
         let mut collector = Collector::new(self.about.clone(), schema, only);
         let mut next = Some(from);
         while let Some(since) = next {
+            // An index of all rows is for the next question, too.
+            only.map_or(Ok(()), |_| check_wanted())?;
             next = files.read(since, STEP, &mut |seen| collector.frame(seen))?;
             if collector.entries.len() >= MOST_ENTRIES && collector.may_end() {
                 let entries = std::mem::take(&mut collector.entries);

@@ -14,6 +14,7 @@ use super::schema::schema_of;
 use crate::bytes::hash;
 use crate::db::history::files::Files;
 use crate::db::present::snapshot::Published;
+use crate::db::progress::check_wanted;
 use crate::db::replay::segments::Since;
 use crate::event::{self, Context, Event, Vector};
 use crate::journal::format::FRAMES_AT;
@@ -241,6 +242,7 @@ impl Places {
         of: Option<(TableNumber, RowId)>,
         visit: &mut Visit<'_>,
     ) -> Result<Whose> {
+        check_wanted()?;
         match place & 1 {
             0 => self.read_frame(place / 2, visit),
             _ => self.read_block(place, of, visit),

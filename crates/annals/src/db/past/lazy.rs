@@ -11,6 +11,7 @@ use crate::db::history::places::{End, Places};
 use crate::db::history::row::{PartOfRow, Running};
 use crate::db::past::at::{Present, Through};
 use crate::db::present::snapshot::Published;
+use crate::db::progress::watch_of_reader;
 use crate::db::replay::segments::Since;
 use crate::image::Damage;
 use crate::journal::lock;
@@ -72,7 +73,7 @@ impl Source {
         let Self { published, clock, budget, damage, .. } = self;
         let (published, damage) = (Arc::clone(published), Arc::clone(damage));
         let budget = budget.unwrap_or_else(storage::memory_for_pages);
-        Present { published, clock: &**clock, budget, damage, watch: None }
+        Present { published, clock: &**clock, budget, damage, watch: watch_of_reader() }
     }
 
     /// Makes reads of a view continue elsewhere if a page is lost.

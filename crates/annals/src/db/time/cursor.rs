@@ -10,6 +10,7 @@ use annals_schema::{Schema, Txid};
 use crate::db::past::at::Present;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
+use crate::db::progress::{check_wanted, watch_of_reader};
 use crate::db::replay::scan::{self, Sink};
 use crate::db::replay::segments::{Past, Since};
 use crate::journal::format::{FRAMES_AT, Header};
@@ -135,6 +136,7 @@ impl JournalCursor {
                 () if position - begun >= most => return Ok(Stop::Enough),
                 () => repeats = position == FRAMES_AT && self.repeats(storage, shown)?,
             }
+            check_wanted()?;
             let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
             let at = reader.position();
             let Some(frame) = reader.next().map_err(io)? else { return Err(lost(shown, at)) };
@@ -255,7 +257,7 @@ pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Si
         clock: &SystemClock,
         budget: storage::memory_for_pages(),
         damage: Arc::default(),
-        watch: None,
+        watch: watch_of_reader(),
     }
     .then(txid)
 }

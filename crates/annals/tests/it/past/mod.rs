@@ -3,6 +3,7 @@
 mod costs;
 mod events;
 pub(crate) mod frames;
+mod leaving;
 mod moments;
 
 use std::collections::BTreeMap;
