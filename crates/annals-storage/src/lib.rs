@@ -81,8 +81,8 @@ pub use overlay::OverlayDirectory;
 pub use permissions::Permissions;
 pub use point::Point;
 pub use process::{
-    Interrupts, ignore_file_size_signal, is_alive, most_open_files, process_id,
-    raise_most_open_files,
+    Interrupts, ignore_file_size_signal, is_alive, lower_priority, most_open_files, process_id,
+    raise_most_open_files, return_freed_memory,
 };
 pub use sorted::{SortedMap, sort_few};
 pub use spool::Spool;

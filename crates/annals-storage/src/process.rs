@@ -43,6 +43,19 @@ pub fn raise_most_open_files() {
     system::raise_most_open_files();
 }
 
+/// Lowers the priority of this thread until it ends, so that short work of other threads doesn't wait for its long one. Does
+/// nothing where only processes have a priority: it is for Linux.
+pub fn lower_priority() {
+    system::lower_priority();
+}
+
+/// Makes the allocator of the system give freed memory back within about a second from now on, by a thread of its own. The
+/// library doesn't call this itself: a program that promises a bound of its memory does, when it starts. Does nothing with other
+/// allocators than that of glibc.
+pub fn return_freed_memory() {
+    system::return_freed_memory();
+}
+
 /// While it exists, Ctrl-C at the terminal (`SIGINT`) doesn't end this process, but is noted. It is for programs in
 /// which a person has begun something that isn't lost lightly. There is one at a time. On Unix only.
 #[derive(Debug)]
@@ -73,6 +86,8 @@ mod system {
     use std::sync::atomic::Ordering;
 
     use super::INTERRUPTED;
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    use crate::Clock as _;
 
     /// The previous handler.
     #[derive(Debug)]
@@ -129,6 +144,47 @@ mod system {
         }
     }
 
+    /// How much lower the priority of a thread becomes: such threads have a tenth of the time of the others, if those want
+    /// all of it.
+    #[cfg(target_os = "linux")]
+    const NICER: libc::c_int = 10;
+
+    pub(super) fn lower_priority() {
+        // SAFETY: the call touches no memory; 0 means this thread. If it fails, the priority is as before.
+        #[cfg(target_os = "linux")]
+        unsafe {
+            libc::setpriority(libc::PRIO_PROCESS, 0, NICER)
+        };
+    }
+
+    /// The interval of giving memory back.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    const OFTEN: std::time::Duration = std::time::Duration::from_secs(1);
+
+    pub(super) fn return_freed_memory() {
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        for (setting, value) in [
+            // Larger pieces are mapped one by one, and unmapped when they are freed.
+            (libc::M_MMAP_THRESHOLD, 256 << 10),
+            // So much is kept free at the end of a heap.
+            (libc::M_TRIM_THRESHOLD, 256 << 10),
+            // So many heaps are there, each with gaps of its own.
+            (libc::M_ARENA_MAX, 4),
+        ] {
+            // SAFETY: the call only changes settings of the allocator, which may happen at any time.
+            unsafe { libc::mallopt(setting, value) };
+        }
+        // What is freed in the midst of a heap stays there otherwise. Without the thread the program takes more, and works.
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        drop(std::thread::Builder::new().name("annals-trim".to_owned()).spawn(|| {
+            loop {
+                crate::SystemClock.pause(OFTEN);
+                // SAFETY: the call may happen at any time, and touches only memory that isn't in use.
+                unsafe { libc::malloc_trim(0) };
+            }
+        }));
+    }
+
     pub(super) fn is_alive(pid: u32) -> bool {
         // 0 and negative numbers mean groups of processes.
         let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0) else {
@@ -161,6 +217,10 @@ mod system {
 
     pub(super) const fn raise_most_open_files() {}
 
+    pub(super) const fn lower_priority() {}
+
+    pub(super) const fn return_freed_memory() {}
+
     pub(super) fn is_alive(_pid: u32) -> bool {
         true
     }
@@ -175,6 +235,23 @@ mod tests {
         let before = most_open_files();
         raise_most_open_files();
         assert!(before > 0 && most_open_files() >= before);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn only_the_thread_that_asks_has_a_lower_priority() {
+        let priority = || {
+            let status = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let after = status.rsplit(") ").next().unwrap().to_owned();
+            after.split(' ').nth(16).unwrap().parse::<i32>().unwrap()
+        };
+        let before = priority();
+        let lowered = std::thread::spawn(move || {
+            lower_priority();
+            priority()
+        });
+        assert!(lowered.join().unwrap() > before);
+        assert_eq!(priority(), before);
     }
 
     #[test]

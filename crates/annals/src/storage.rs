@@ -6,7 +6,7 @@ pub use annals_storage::simulated;
 pub use annals_storage::{
     Access, Batched, Clock, Directory, Engine, FileDirectory, Hold, Interrupts, LONGEST_RUN, Lock,
     MOST_PARTS, MemoryDirectory, Permissions, Run, Storage, SystemClock, ignore_file_size_signal,
-    join, most_open_files, raise_most_open_files,
+    join, lower_priority, most_open_files, raise_most_open_files, return_freed_memory,
 };
 
 pub(crate) use annals_storage::{
