@@ -6,6 +6,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+/// The reason of work that ended since nobody waits for it, or it takes too long.
+pub(crate) const CANCELLED: &str = "cancelled";
+
 /// A refusal: a status, the name of its reason, and a message that says what to do.
 #[derive(Debug)]
 pub(crate) struct Refusal {
@@ -82,6 +85,7 @@ fn name(kind: ErrorKind) -> &'static str {
         ErrorKind::Busy => "busy",
         ErrorKind::Unreachable => "unreachable",
         ErrorKind::NoSpace => "no_space",
+        ErrorKind::Cancelled => CANCELLED,
         _ => "invalid",
     }
 }

@@ -15,7 +15,7 @@ pub(crate) async fn run<T: Send + 'static>(
 }
 
 /// Returns the answer after a panic. Its locks are free again: only this request is lost.
-fn failed() -> Refusal {
+pub(crate) fn failed() -> Refusal {
     let message = "the server failed at this request; its log says why";
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
 }

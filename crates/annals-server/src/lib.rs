@@ -46,6 +46,7 @@ mod keys;
 mod lease;
 mod listen;
 mod log;
+mod long;
 mod means;
 mod openapi;
 mod parts;

@@ -17,6 +17,7 @@ use crate::ahead::Ahead;
 use crate::buffers::Buffers;
 use crate::images::Images;
 use crate::keys::Keys;
+use crate::long::Long;
 use crate::means::Means;
 use crate::procedures::Procedures;
 use crate::tokens::{StoredToken, Tokens};
@@ -33,7 +34,8 @@ pub struct Limits {
     pub wait: Duration,
     /// The most connections at a time; further ones wait. So many file descriptors are needed.
     pub connections: usize,
-    /// The most memory for answers, bodies, streams and SQL together, in bytes.
+    /// The most memory for answers, bodies, streams and SQL together, in bytes. Connections, threads and the cache of a
+    /// database take some more: the guide has a bound for all.
     pub memory: u64,
     /// How long a transaction waits for a backup; then its outcome is unknown, and further ones are refused.
     pub backup: Duration,
@@ -45,7 +47,7 @@ impl Default for Limits {
     fn default() -> Self {
         let (silence, wait) = (Duration::from_secs(30), Duration::from_secs(60));
         let (backup, pinned) = (Duration::from_secs(10), Duration::from_secs(60));
-        let (push, memory) = (1 << 30, 256 << 20);
+        let (push, memory) = (1 << 30, 128 << 20);
         Self { push, silence, wait, connections: 10_000, memory, backup, pinned }
     }
 }
@@ -71,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) is_tls: bool,
     /// What requests share, as the limits say.
     pub(crate) means: Means,
+    /// The threads for long work.
+    pub(crate) long: Long,
     /// Why this server refuses all that writes, if it does.
     pub(crate) read_only: Option<String>,
     pub(crate) ending: Ending,

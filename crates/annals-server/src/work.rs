@@ -1,18 +1,19 @@
 //! Work for a request that may wait for a disk or a lock, or take long: never on the threads that serve connections.
 //!
 //! It has a place, which belongs to the work and not to the connection, and a deadline. It ends when nobody waits for its
-//! answer any more.
+//! answer any more. Long work has threads of a lower priority.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use annals::internals::read_while;
 use annals::storage::{Clock as _, SystemClock};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 
-use crate::answer::{Answer, Refusal};
+use crate::answer::{Answer, CANCELLED, Refusal};
 use crate::blocking;
 use crate::means::{Held, Kind};
 use crate::rights::{Allowed, Right};
@@ -46,6 +47,20 @@ impl Work {
         let waiting = Waiting(Arc::clone(&gone));
         let deadline = SystemClock.elapsed() + LONGEST;
         (Self { right: right.clone(), gone, deadline, held }, waiting)
+    }
+
+    /// Does it; returns its result, and the memory that it has taken. What it reads of the past ends with it.
+    fn run<T>(mut self, work: impl FnOnce(&mut Self) -> Answer<T>) -> Answer<(T, Held)> {
+        let (gone, deadline) = (Arc::clone(&self.gone), self.deadline);
+        let is_wanted = move || !gone.load(Ordering::Relaxed) && SystemClock.elapsed() <= deadline;
+        match read_while(is_wanted, || work(&mut self)) {
+            Ok(done) => Ok((done, self.held)),
+            // It says which of the two it was.
+            Err(refusal) if refusal.error == CANCELLED => {
+                Err(self.check().err().unwrap_or(refusal))
+            }
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// Fails if nobody waits for it any more, or if it takes too long.
@@ -100,13 +115,15 @@ impl Allowed {
         work: impl FnOnce(&mut Work) -> Answer<T> + Send + 'static,
     ) -> Answer<(T, Held)> {
         let place = self.shared().means.place(self.right(), kind).await?;
-        let (mut asking, waiting) = Work::begin(self.right(), held);
-        let done = blocking::run(move || {
+        let (asking, waiting) = Work::begin(self.right(), held);
+        let run = move || {
             let _place = place;
-            let done = work(&mut asking)?;
-            Ok((done, asking.held))
-        });
-        let done = done.await;
+            asking.run(work)
+        };
+        let done = match kind {
+            Kind::Quick => blocking::run(run).await,
+            _ => self.shared().long.run(run).await,
+        };
         drop(waiting);
         done
     }
@@ -149,5 +166,41 @@ impl Allowed {
             })
         };
         self.text(kind, write).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use annals::{Command, Database};
+
+    use super::*;
+    use crate::rights::Need;
+    use crate::shared::Shared;
+
+    #[test]
+    fn reading_the_past_ends_with_the_work() {
+        let database = Database::in_memory().unwrap();
+        for name in ["a", "b"] {
+            let create = Command::CreateTable { name: name.to_owned() };
+            database.write(|tx| tx.apply_command(&create)).unwrap();
+        }
+        let right = Right::of(&Arc::new(Shared::default()), Need::Nothing, "", None).unwrap();
+        let read = |work: Work| {
+            let done = work.run(|_| {
+                let all: annals::Result<Vec<_>> = database.changes(..)?.collect();
+                Ok(all?.len())
+            });
+            done.map(|(count, _)| count).map_err(|refusal| refusal.error)
+        };
+        let begin = || Work::begin(&right, Held::default());
+        let (work, waiting) = begin();
+        assert_eq!(read(work).unwrap(), 2);
+        drop(waiting);
+        let (work, waiting) = begin();
+        drop(waiting);
+        assert_eq!(read(work).unwrap_err(), "gone");
+        let (mut late, _waiting) = begin();
+        late.deadline = Duration::ZERO;
+        assert_eq!(read(late).unwrap_err(), "time_limit");
     }
 }

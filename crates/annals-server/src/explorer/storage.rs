@@ -86,7 +86,7 @@ async fn storage(allowed: Allowed, Query(Asked { check }): Query<Asked>) -> Answ
         let place = allowed.shared().means.place(allowed.right(), Kind::Long).await?;
         let (lines, receiver) = mpsc::channel(WAITING);
         // It ends when the client goes away.
-        drop(tokio::task::spawn_blocking(move || {
+        allowed.shared().long.begin(Box::new(move || {
             let _place = place;
             check_file(&local, path, &lines);
         }));

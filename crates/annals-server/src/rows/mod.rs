@@ -23,6 +23,8 @@ use crate::work::Work;
 const USUAL: usize = 100;
 /// The most rows of an answer.
 const MOST: usize = 10_000;
+/// Finding so many rows, and writing them, takes less than a millisecond.
+const FEW: usize = 1000;
 /// A page or log ends after so many bytes, however many rows were asked for.
 pub(crate) const LARGEST: usize = 8 << 20;
 
@@ -86,6 +88,7 @@ async fn row(
     Query(At { at, as_it_was }): Query<At>,
 ) -> Answer {
     let local = Arc::clone(&allowed.local);
+    let kind = if at.is_none() { Kind::Quick } else { Kind::Long };
     let read = move |_: &mut Work| {
         let now = state_as(&local, at.as_deref(), as_it_was)?;
         let table = table(now.schema(), &of)?;
@@ -99,7 +102,7 @@ async fn row(
         text.push('\n');
         Ok(text)
     };
-    allowed.text(Kind::Quick, read).await
+    allowed.text(kind, read).await
 }
 
 /// Which rows of a table.
@@ -152,11 +155,14 @@ async fn rows(
     if let Some(format) = asked.file {
         return file::answer(&allowed, of, asked, format).await;
     }
+    // A page of some rows is quick. One of thousands isn't, nor is a state of the past, which may have to be made.
+    let is_quick = asked.at.is_none() && asked.limit.unwrap_or(USUAL) <= FEW;
+    let kind = if is_quick { Kind::Quick } else { Kind::Long };
     let read = move |work: &mut Work| {
         let now = state_as(&local, asked.at.as_deref(), asked.as_it_was)?;
         page(work, &now, &of, &asked)
     };
-    allowed.text(Kind::Quick, read).await
+    allowed.text(kind, read).await
 }
 
 fn page(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<String> {
