@@ -21,7 +21,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::blocking;
 use crate::body::{self, Pushing};
 use crate::fair::Taken;
 use crate::frames::gone;
@@ -36,8 +35,10 @@ use crate::work::Work;
 const COMMENT: Duration = Duration::from_secs(15);
 /// A long transaction is sent in pieces of so many bytes, about.
 const PIECE: u64 = 128 << 10;
+/// A transaction is in memory as rows, and as a text that grows to at most twice its length.
+const COPIES: u64 = 3;
 /// How many bytes of rows a reader keeps that isn't up to date, about.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = 64 << 10;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(changes))
@@ -286,11 +287,11 @@ impl Sending {
         mut feed: Subscription,
     ) -> Answer<(Subscription, annals::Result<Option<Changed>>, Taken)> {
         let place = self.allowed.shared().means.place(self.allowed.right(), Kind::Stream).await?;
-        blocking::run(move || {
+        let read = move || {
             let changed = feed.try_next();
             Ok((feed, changed, place))
-        })
-        .await
+        };
+        self.allowed.shared().long.run(read).await
     }
 
     /// Waits for news; false if the client has left, or the server or the time of a poll ends.
@@ -343,8 +344,13 @@ impl Sending {
             return Sent::Nothing;
         }
         let (means, right) = (&self.allowed.shared().means, self.allowed.right());
-        let wanted = PIECE + changed.rows.iter().map(bytes_of).sum::<u64>();
-        let Ok(_held) = means.hold_up_to(right, wanted).await else { return Sent::Failed };
+        let wanted = PIECE + COPIES * changed.rows.iter().map(bytes_of).sum::<u64>();
+        let Ok(mut held) = means.hold_up_to(right, wanted).await else { return Sent::Failed };
+        // A text is in memory until the reader has taken it, however long that is after this.
+        let mut kept = |text: &mut String| {
+            let text = std::mem::take(text);
+            held.split(text.capacity() as u64).keep(text)
+        };
         drop(place);
         let mut text = match self.as_events {
             true => format!("id: {}\ndata: ", self.id()),
@@ -361,13 +367,13 @@ impl Sending {
             text.push_str(if count > 1 { "," } else { "" });
             annals_json::push_change(&mut text, table, row);
             let is_piece = text.len() as u64 >= PIECE / 2;
-            if is_piece && !self.pieces.send_text(std::mem::take(&mut text)).await {
+            if is_piece && !self.pieces.send_all(kept(&mut text)).await {
                 return Sent::Failed;
             }
         }
         push_tail(&mut text, count.saturating_sub(most) as u64);
         text.push_str(if self.as_events { "\n\n" } else { "\n" });
-        match self.pieces.send_text(text).await {
+        match self.pieces.send_all(kept(&mut text)).await {
             true => Sent::Yes,
             false => Sent::Failed,
         }

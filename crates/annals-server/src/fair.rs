@@ -76,6 +76,14 @@ impl Taken {
         }
     }
 
+    /// Takes so many of them, or all that there are.
+    pub(crate) fn split(&mut self, count: usize) -> Self {
+        let count = count.min(self.count());
+        let split =
+            self.0.as_mut().and_then(|[own, of_all]| own.split(count).zip(of_all.split(count)));
+        Self(split.map(|(own, of_all)| [own, of_all]))
+    }
+
     /// Releases what is more than so many.
     pub(crate) fn shrink_to(&mut self, count: usize) {
         let more = self.count().saturating_sub(count);
@@ -110,7 +118,11 @@ mod tests {
         drop(held);
         assert!(waiting.await.is_some(), "what is given back is taken by who waits");
         drop(others);
-        assert!(fair.try_acquire(&other, 2).is_some());
+        let mut held = fair.try_acquire(&other, 2).unwrap();
+        let part = held.split(1);
+        assert_eq!((held.count(), part.count(), held.split(3).count()), (1, 1, 1));
+        drop(part);
+        assert!(fair.try_acquire(&other, 2).is_some(), "what was split is given back by its parts");
         assert_eq!(fair.parts.lock().unwrap().len(), 1, "who has nothing is forgotten");
     }
 }

@@ -17,6 +17,8 @@ const UNIT: u64 = 1 << 10;
 const STREAM: u64 = 512 << 10;
 /// The most bytes of rows that work keeps beside its answer.
 const ROOM: u64 = 32 << 20;
+/// How many texts as long as a request take the memory of understanding it and doing what it says, about and at most.
+pub(crate) const COPIES: u64 = 4;
 /// So much of an answer needs no share of the memory: that of all work together is small.
 const FREE: u64 = 16 << 10;
 
@@ -144,6 +146,11 @@ impl Means {
         self.hold(right, if kind == Kind::Rows { room + room / 8 } else { 0 }).await
     }
 
+    /// Returns the most bytes of a request that is read whole: one who asks has the memory for what it takes.
+    pub(crate) fn longest_text(&self) -> u64 {
+        u64::from(self.memory.most()) * UNIT / COPIES
+    }
+
     /// Returns how many bytes of rows work may keep beside its answer: of what one who asks can have a part, so that there is
     /// memory for the answer, and for other work.
     pub(crate) fn room(&self) -> usize {
@@ -203,6 +210,11 @@ impl Held {
     /// Keeps the memory until the last of the bytes was sent.
     pub(crate) fn keep(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Kept { bytes, _held: self })
+    }
+
+    /// Takes the memory of so many bytes, or all that there is.
+    pub(crate) fn split(&mut self, bytes: u64) -> Self {
+        Self(self.0.split(units(bytes) as usize))
     }
 
     /// Releases what is more than the memory of so many bytes.

@@ -41,7 +41,7 @@ impl fmt::Display for Failure {
         match self {
             Self::TooLarge(most) => write!(
                 f,
-                "the body has more than {most} bytes, the most that this server takes (--max-push)"
+                "the body has more than {most} bytes, the most that this server takes there (--max-push, --memory)"
             ),
             Self::Slow(silence) => {
                 write!(f, "less than {LEAST} bytes of the body came within {silence:?}")

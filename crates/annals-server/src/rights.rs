@@ -17,8 +17,8 @@ use crate::shared::{Served, Shared};
 
 /// So often rights are asked again while an answer is sent or waited for.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The most bytes of the body of a request that is read into memory whole.
-pub(crate) const MOST_IN_MEMORY: u64 = 16 << 20;
+/// The most bytes of the body of a request that is read into memory whole, if there is so much memory for one who asks.
+const MOST_IN_MEMORY: u64 = 16 << 20;
 /// The most bytes of any other body.
 const MOST_SMALL: u64 = 64 << 10;
 
@@ -63,7 +63,9 @@ pub(crate) fn most_of_body(path: Option<&str>, shared: &Shared) -> u64 {
     let most = shared.limits.push;
     match path {
         Some("/v1/{name}/frames") => most,
-        Some("/v1/{name}/transactions" | "/v1/{name}/sql") => most.min(MOST_IN_MEMORY),
+        Some("/v1/{name}/transactions" | "/v1/{name}/sql") => {
+            most.min(MOST_IN_MEMORY).min(shared.means.longest_text())
+        }
         _ => most.min(MOST_SMALL),
     }
 }

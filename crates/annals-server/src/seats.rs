@@ -11,8 +11,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 pub(crate) const OFTEN: Duration = Duration::from_millis(500);
 /// How long a connection keeps its place without a use, while few are left: some rounds between distant machines.
 const SHORT: Duration = Duration::from_secs(1);
-/// Few are left: less than one in so many.
-const FEW: usize = 8;
+/// Few are left: less than one in so many. A connection that isn't used takes some 20 KiB.
+const FEW: usize = 2;
 
 /// The places of a server.
 #[derive(Debug)]

@@ -14,14 +14,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::means::Kind;
+use crate::means::{COPIES, Kind};
 use crate::rights::Allowed;
 use crate::shared::Shared;
 use crate::work::Work;
 use crate::{body, openapi};
-
-/// How many texts as long as a request take the memory of understanding it and passing on its parameters, about.
-const COPIES: u64 = 4;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(query))

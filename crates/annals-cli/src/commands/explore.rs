@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     };
     let server = server.file(&shown, &*file)?;
     annals::storage::raise_most_open_files();
+    annals::storage::return_freed_memory();
     let served = run_until_ended(server, &arguments.listen, |listening| {
         if !listening.address().ip().is_loopback() {
             let message = "the explorer listens on this machine only: name an address of loopback, or use `annals serve`";

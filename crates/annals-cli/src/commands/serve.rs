@@ -112,6 +112,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     arguments.log.start();
     annals::storage::raise_most_open_files();
+    annals::storage::return_freed_memory();
     let alone = [
         ("--follow", arguments.follow.is_some()),
         ("--backup", arguments.backup.is_some()),
