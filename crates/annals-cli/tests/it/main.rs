@@ -56,6 +56,8 @@ mod shared_log;
 mod sql;
 #[cfg(all(unix, feature = "net"))]
 mod ssh;
+#[cfg(feature = "net")]
+mod strangers;
 mod streams;
 #[cfg(unix)]
 mod terminal;

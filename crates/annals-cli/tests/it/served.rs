@@ -138,6 +138,14 @@ fn tools_take_a_url_where_they_take_a_file() {
         !refused.status.success() && message.contains("differ after transaction 4"),
         "{message}"
     );
+    // What only fetches says how its own transactions come there, too.
+    for arguments in [&["clone", url, "b.annals"][..], &["shell", "b.annals", "--replica-of", url]]
+    {
+        let refused = run(dir, &[arguments, &["--token", &token]].concat(), b"");
+        let message = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success(), "{arguments:?}");
+        assert!(message.contains("`annals push FILE URL --rebase`"), "{arguments:?}: {message}");
+    }
     served.end();
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::running::Running;
 
-const TABLE: TableNumber = TableNumber(0);
+pub(super) const TABLE: TableNumber = TableNumber(0);
 /// An answer ends after about so many bytes, and the row that passes them.
 const ANSWER: usize = 10 << 20;
 

@@ -168,3 +168,38 @@ fn the_end_of_the_server_ends_those_who_wait() {
         assert!(events.join().unwrap().unwrap().starts_with("event: caught-up"));
     });
 }
+
+#[tokio::test]
+async fn a_server_of_the_programs_own_ends_beside_those_who_wait() {
+    let database = Database::in_memory().unwrap();
+    create(&database, 0);
+    let server = Server::new().database("memory", database.clone()).unwrap().open_to_all();
+    let (ending, router) = (server.ending(), server.router());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let shutdown = async move {
+        let _ = ended.await;
+        ending.begin();
+    };
+    let serving = tokio::spawn(async move {
+        axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+    });
+    let get = |rest: &str, kind: &str| {
+        let url = format!("http://{address}/v1/memory{rest}");
+        reqwest::Client::new().get(url).header("Accept", kind).send()
+    };
+    let events = get("/changes?after=1", "text/event-stream").await.unwrap();
+    let poll = tokio::spawn(get("/changes?after=1&wait=60", "*/*"));
+    while database.stats().subscribers < 3 {
+        tokio::task::yield_now().await;
+    }
+    end.send(()).unwrap();
+    let late = Duration::from_secs(20);
+    let text = tokio::time::timeout(late, events.text()).await.expect("the stream ends");
+    assert!(text.unwrap().starts_with("event: caught-up"));
+    let poll = poll.await.unwrap().unwrap().text().await.unwrap();
+    assert!(poll.contains("{\"caught_up\":1,"), "{poll}");
+    let served = tokio::time::timeout(late, serving).await.expect("the server ends");
+    served.unwrap().unwrap();
+}

@@ -33,5 +33,6 @@ mod streamed;
 mod subscriptions;
 mod suite;
 mod tokens;
+mod told;
 mod transactions;
 mod web;

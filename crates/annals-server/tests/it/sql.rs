@@ -110,6 +110,23 @@ fn what_writes_or_takes_too_long_is_refused() {
 }
 
 #[test]
+fn a_request_has_one_answer() {
+    let running = Running::start(Server::new().database("a", database()).unwrap().open_to_all());
+    let url = running.of("a");
+    let ask = |sql: &str, accept: &str| ask(&url, &json!({ "sql": sql }).to_string(), accept);
+    for accept in ["application/json", "application/x-ndjson", "text/csv"] {
+        let (status, _, text) = ask("SELECT 1 AS n; SELECT 2 AS n", accept);
+        let refusal: Value = serde_json::from_str(&text).unwrap();
+        let message = refusal["message"].as_str().unwrap();
+        assert_eq!((status, refusal["error"].as_str()), (400, Some("sql")), "{accept}: {text}");
+        assert!(message.contains("another request"), "{accept}: {text}");
+    }
+    // Statements without an answer may come before it.
+    let (status, _, text) = ask("SELECT 1 AS n; -- that was all\n ;", "application/json");
+    assert_eq!((status, text.as_str()), (200, "[{\"n\":1}]\n"));
+}
+
+#[test]
 fn reading_is_the_role_that_it_needs() {
     let secret = NewToken::random(Role::Read, None);
     let server = Server::new().database("a", database()).unwrap().session(secret.stored);

@@ -92,4 +92,9 @@ fn other_hosts_and_pages_of_other_origins_are_refused() {
     let from = |origin: &str| ask(http.get(&here).header("Origin", origin)).0;
     assert_eq!([from(&running.url), from("https://app.example.org")], [200; 2]);
     assert_eq!([from("https://evil.example.org"), from("null")], [403; 2]);
+    // The right host alone doesn't do.
+    let other_schemes = ["foo", "file", "ws", "chrome-extension"];
+    for origin in other_schemes.map(|scheme| running.url.replacen("http", scheme, 1)) {
+        assert_eq!(from(&origin), 403, "{origin}");
+    }
 }

@@ -310,6 +310,32 @@ fn a_request_with_a_key_runs_once() {
 }
 
 #[test]
+fn a_comment_of_somebody_else_takes_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder.path().join("bank.annals"));
+    let running = serve(&db);
+    let asking = Asking::of(&running);
+    let comments = ["request free", "answer 0123456789abcdef {\"ids\":[7]}"];
+    // Before the request with a key, also in the form of one, and after it.
+    for comment in comments {
+        let body = json!({ "comment": comment, "changes": [insert("Eve", 1)] });
+        assert_eq!(asking.post(&body, None).0, 200);
+    }
+    let body = json!({ "comment": "mine", "changes": [insert("Ada", 1)] });
+    for key in ["free", "done"] {
+        let (status, done) = asking.post(&body, Some(key));
+        assert_eq!((status, &done["repeated"]), (200, &Value::Null), "{key}: {done}");
+        let forged = json!({ "comment": format!("request {key}"), "changes": [insert("Eve", 1)] });
+        assert_eq!(asking.post(&forged, None).0, 200);
+        let (status, again) = asking.post(&body, Some(key));
+        assert_eq!((status, &again["repeated"]), (200, &json!(true)), "{key}: {again}");
+        assert_eq!((&again["txid"], &again["ids"]), (&done["txid"], &done["ids"]), "{key}");
+    }
+    let owners: Vec<_> = db.read().account().rows().map(|row| row.owner().to_owned()).collect();
+    assert_eq!(owners.iter().filter(|owner| *owner == "Ada").count(), 2, "{owners:?}");
+}
+
+#[test]
 fn requests_at_the_same_time_share_flushes() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder.path().join("bank.annals"));
