@@ -1,6 +1,6 @@
 //! What came of it all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
@@ -35,16 +35,16 @@ pub(super) fn judge(mut world: World, ledger: &Ledger, hurts: &[Hurt]) {
         eprintln!("  {count:6} {reason}");
     }
     let requests = ledger.requests.lock().unwrap();
-    let stalls = stalls(&requests, hurts);
-    let lives: Vec<_> =
-        hurts.iter().filter(|it| it.is_last).map(|it| life(&requests, it)).collect();
-    eprintln!("{} stalls over {STALL:?}: {stalls:?}", stalls.len());
-    eprintln!("first acknowledgement after faults, worst: {:?}", lives.iter().max());
-    eprintln!("first acknowledgement after the last fault: {:?}", lives.last());
+    let gaps = gaps(&requests, hurts);
+    let longest = gaps.iter().map(|it| it.2).max().unwrap_or_default();
+    let stalls: Vec<_> = gaps.into_iter().filter(|it| it.2 > STALL).collect();
+    let last_ones = hurts.iter().filter(|it| it.is_last);
+    let lives: Vec<_> = last_ones.map(|it| life(&requests, it)).collect();
+    eprintln!("stalls over {STALL:?}: {stalls:?}");
     eprintln!("ended by themselves: {:#?}", world.ended);
 
     let files: Vec<_> = world.nodes.iter().map(|it| it.disk.join("ledger.annals")).collect();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut worst) = (Vec::new(), Verdict::default());
     for file in files.into_iter().chain([world.folder.join(LATE)]) {
         if file.ends_with(LATE) {
             // One that has seen nothing of all this.
@@ -58,7 +58,22 @@ pub(super) fn judge(mut world: World, ledger: &Ledger, hurts: &[Hurt]) {
         if verdict != Verdict::default() {
             wrong.push(file);
         }
+        worst.add(verdict);
     }
+    let Verdict { lost, twice, refused: there } = &worst;
+    eprintln!(
+        "verdict: {} faults, {acknowledged} acknowledged, {} lost, {} twice, {refused} refused ({} of them there), \
+         {unknown} unknown, {} stalls over {STALL:?}, the longest gap {longest:?}, acknowledged again after faults within \
+         {:?} at worst, after the last one within {:?}",
+        hurts.len(),
+        lost.len(),
+        twice.len(),
+        there.len(),
+        stalls.len(),
+        // One after which nothing was acknowledged is the worst.
+        lives.iter().map(|it| it.unwrap_or(Duration::MAX)).max(),
+        lives.last().copied().flatten()
+    );
     assert!(wrong.is_empty(), "something is lost, or there twice: {wrong:?}");
     assert!(ends, "the nodes have different histories");
     assert!(stalls.is_empty(), "{stalls:?}");
@@ -102,11 +117,11 @@ fn rows(world: &World, file: &str) -> BTreeMap<String, u64> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Verdict {
     /// Acknowledged, and not there.
-    lost: Vec<String>,
+    lost: BTreeSet<String>,
     /// There more than once.
-    twice: Vec<String>,
+    twice: BTreeSet<String>,
     /// Refused, and there.
-    refused: Vec<String>,
+    refused: BTreeSet<String>,
 }
 
 impl Verdict {
@@ -115,15 +130,21 @@ impl Verdict {
         for (name, told) in ledger.transactions.lock().unwrap().iter() {
             let count = counts.get(name).copied().unwrap_or_default();
             if *told == Told::Acknowledged && count == 0 {
-                verdict.lost.push(name.clone());
+                verdict.lost.insert(name.clone());
             } else if *told == Told::Refused && count > 0 {
-                verdict.refused.push(name.clone());
+                verdict.refused.insert(name.clone());
             }
             if count > 1 {
-                verdict.twice.push(name.clone());
+                verdict.twice.insert(name.clone());
             }
         }
         verdict
+    }
+
+    fn add(&mut self, other: Self) {
+        self.lost.extend(other.lost);
+        self.twice.extend(other.twice);
+        self.refused.extend(other.refused);
     }
 }
 
@@ -134,9 +155,9 @@ fn life(requests: &[Request], hurt: &Hurt) -> Option<Duration> {
     after.map(|it| it.ended - hurt.ended).min()
 }
 
-/// Returns where nothing went on though nothing was wrong: nodes, moments and how long.
-fn stalls(requests: &[Request], hurts: &[Hurt]) -> Vec<(usize, Duration, Duration)> {
-    let mut stalls = Vec::new();
+/// Returns how long requests took, and nothing was acknowledged, while nothing was wrong: nodes, moments and times.
+fn gaps(requests: &[Request], hurts: &[Hurt]) -> Vec<(usize, Duration, Duration)> {
+    let mut gaps = Vec::new();
     for hurt in hurts.iter().filter(|it| it.is_last) {
         let (begin, end) = (hurt.ended + SOON, hurt.ended + QUIET);
         for node in 0..COUNT {
@@ -150,10 +171,9 @@ fn stalls(requests: &[Request], hurts: &[Hurt]) -> Vec<(usize, Duration, Duratio
                 .chain([begin, end])
                 .collect();
             moments.sort_unstable();
-            let gaps = moments.windows(2).map(|pair| (pair[0], pair[1]));
-            let found = slow.chain(gaps).map(|(from, to)| (node, from, to - from));
-            stalls.extend(found.filter(|it| it.2 > STALL));
+            let between = moments.windows(2).map(|pair| (pair[0], pair[1]));
+            gaps.extend(slow.chain(between).map(|(from, to)| (node, from, to - from)));
         }
     }
-    stalls
+    gaps
 }
