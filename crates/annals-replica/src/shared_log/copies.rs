@@ -135,8 +135,9 @@ impl Copies {
             return Error::new(ErrorKind::Forgotten, message);
         }
         Error::corrupt(format!(
-            "{name}: no replica has message {sequence} whole: it is lost, or the replicas that have it can't be reached; \
-             the log's servers say which of them is damaged"
+            "{name}: no replica has message {sequence} whole: it is lost, or the servers that have it can't be reached; \
+             replace the damaged server, which its log names: stop it, move its store_dir away, and start it empty; if no \
+             server has the message, start this node with --log-archive (see \"A replica is damaged\" in the runbook)"
         ))
     }
 
@@ -200,5 +201,28 @@ impl Replicas {
     /// True if most replicas have these bytes.
     fn agree_on(&self, bytes: &Bytes) -> bool {
         self.alike(bytes) * 2 > self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_of_all_replicas_must_agree_and_half_of_them_do_not() {
+        let (bytes, other) = (Bytes::from_static(b"same"), Bytes::from_static(b"other"));
+        let message = |bytes: &Bytes| Some(Message { sequence: 1, time: 0, bytes: bytes.clone() });
+        for (count, needed) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)] {
+            for alike in 0..=count {
+                let mut copies = vec![message(&bytes); alike];
+                // Whether the others answer, or have something else, is no matter.
+                for rest in [vec![], vec![None], vec![message(&other); count - alike]] {
+                    copies.truncate(alike);
+                    copies.extend(rest);
+                    let replicas = Replicas { count, copies: copies.clone() };
+                    assert_eq!(replicas.agree_on(&bytes), alike >= needed, "{alike} of {count}");
+                }
+            }
+        }
     }
 }

@@ -25,17 +25,17 @@ fn begun() -> (Simulated, Member) {
 }
 
 /// A message as `docs/shared-log.md` describes it.
-struct Raw<'p> {
-    kind: u8,
-    sequence: u64,
-    from: Cursor,
-    end: Cursor,
-    part: [u32; 2],
-    payload: &'p [u8],
+pub(super) struct Raw<'p> {
+    pub(super) kind: u8,
+    pub(super) sequence: u64,
+    pub(super) from: Cursor,
+    pub(super) end: Cursor,
+    pub(super) part: [u32; 2],
+    pub(super) payload: &'p [u8],
 }
 
 impl Raw<'_> {
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let nonce = 7_u64;
         let mut bytes = b"ANLG\x01".to_vec();
         bytes.extend([self.kind, 0, 0]);
@@ -196,6 +196,14 @@ fn a_message_that_no_replica_has_stops_the_node_and_is_named() {
     let refused = Member::join(Arc::new(log.clone())).err().expect("a message is lost");
     assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
     assert!(refused.to_string().contains(&format!("message {lost} ")), "{refused}");
+    // It says what an operator does, and where that is written.
+    let runbook = include_str!("../../../../../docs/guide/src/runbook.md");
+    let refused = refused.to_string();
+    let section = refused.split('"').nth(1).expect("a section of the runbook");
+    let steps = runbook.split("\n## ").find(|it| it.starts_with(section)).expect("it is there");
+    for step in ["store_dir", "--log-archive"] {
+        assert!(refused.contains(step) && steps.contains(step), "{step}: {refused}");
+    }
 }
 
 #[test]
