@@ -214,7 +214,7 @@ impl Backup {
             match pushed {
                 Pushed::Committed => end = batch.next,
                 Pushed::Conflict(_) => return Err(self.foreign()),
-                Pushed::Unknown(error) => return Err(error),
+                Pushed::NotSent(error) | Pushed::Unknown(error) => return Err(error),
             }
         }
     }

@@ -61,6 +61,7 @@ impl Http {
         let text = match settle(&mut calling, &mut tries)? {
             Settled::Done(text) => text,
             Settled::Conflict(never) => match never {},
+            Settled::NotSent(error) => return Err(error),
         };
         serde_json::from_slice(&text).map_err(|error| {
             let what = "has run, and answered with another type";

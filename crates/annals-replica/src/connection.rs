@@ -192,6 +192,9 @@ pub enum Pushed {
     /// The other side says that another transaction came first. It may send along the frames that came after the cursor, if
     /// they aren't many. That proves nothing yet: see `outcome`.
     Conflict(Option<Vec<u8>>),
+    /// This push brings nothing there, now or later, so another may be made in its place at once: nothing was sent. The error
+    /// says why. It is a `Conflict` if it is another's turn.
+    NotSent(Error),
     /// Nothing was said that can be believed: they may be history, or not.
     Unknown(Error),
 }

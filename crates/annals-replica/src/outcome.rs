@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! send ── success ──────────────► done
+//!   ├──── not sent, ever ───────► not sent: something else may be tried
 //!   └──── anything else ► look ─► mine:      done
 //!                                 another's: conflict, for ever: only now may something else be tried
 //!                                 nothing:   send again what is harmless twice; after the deadline: unknown
@@ -72,13 +73,14 @@ pub(crate) enum Settled<D, O> {
     Done(D),
     /// Another has its place: it isn't there, and never will be.
     Conflict(O),
+    /// No copy of it was sent: it isn't there, and never will be. It is a `Conflict` if it is another's turn to send.
+    NotSent(Error),
 }
 
 /// Sends an attempt until it is known what became of it.
 ///
 /// # Errors
-/// It is certain that it isn't there: a refusal, after which its place is empty; or it could not be sent. `UnknownOutcome`:
-/// the deadline is over.
+/// It is certain that it isn't there: a refusal, after which its place is empty. `UnknownOutcome`: the deadline is over.
 pub(crate) fn settle<A: Attempt>(
     attempt: &mut A,
     tries: &mut Tries,
@@ -89,10 +91,11 @@ pub(crate) fn settle<A: Attempt>(
         let (heard, is_refusal) = match attempt.send() {
             Answer::Done(done) => return Ok(Settled::Done(done)),
             Answer::NotSent(error) if !is_loose => {
-                if tries.again() {
-                    continue;
+                // What is to be sent in another's turn may be made anew: whoever has it knows.
+                if error.kind() == ErrorKind::Conflict || !tries.again() {
+                    return Ok(Settled::NotSent(error));
                 }
-                return Err(error);
+                continue;
             }
             Answer::Refused(error) => (error, true),
             Answer::NotSent(error) | Answer::Unproven(error) => (error, false),

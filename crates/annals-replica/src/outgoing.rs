@@ -106,7 +106,15 @@ fn send(way: &Way<'_>, from: Cursor, end: Cursor, frames: &Spool) -> Result<bool
     let push = Push { from, end, frames, lease, is_patient, advice };
     let mut pushing = Pushing::new(way.connection, push)?;
     let mut tries = Tries::new(way.patience, LONGEST_PAUSE);
-    Ok(matches!(settle(&mut pushing, &mut tries)?, Settled::Done(())))
+    loop {
+        match settle(&mut pushing, &mut tries)? {
+            Settled::Done(()) => return Ok(true),
+            Settled::Conflict(_) => return Ok(false),
+            // The turn of another ends, perhaps without anything in it.
+            Settled::NotSent(_) if tries.again() => {}
+            Settled::NotSent(error) => return Err(error),
+        }
+    }
 }
 
 /// Frames to be pushed.
@@ -171,6 +179,7 @@ impl Attempt for Pushing<'_> {
                 let what = format!("{}: says that others came first", self.connection.name());
                 Answer::Unproven(Error::new(ErrorKind::Conflict, what))
             }
+            Ok(Pushed::NotSent(error)) => Answer::NotSent(error),
             Ok(Pushed::Unknown(error)) => Answer::Unproven(error),
             Err(error) if error.kind() == ErrorKind::UnknownOutcome => Answer::Unproven(error),
             Err(error) => Answer::Refused(error),

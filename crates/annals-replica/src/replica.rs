@@ -418,6 +418,8 @@ impl Replica {
         Ok(match settle(&mut pushing, &mut tries)? {
             Settled::Done(()) => Ok(self.keep(proposal)),
             Settled::Conflict(news) => Err(news),
+            Settled::NotSent(error) if error.kind() == ErrorKind::Conflict => Err(None),
+            Settled::NotSent(error) => return Err(error),
         })
     }
 

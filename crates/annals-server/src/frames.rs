@@ -207,7 +207,7 @@ async fn push(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
 fn of_seal(pushed: Pushed) -> Judged {
     match pushed {
         Pushed::Committed => Judged::Committed,
-        Pushed::Conflict(_) | Pushed::Unknown(_) => Judged::Conflict,
+        Pushed::Conflict(_) | Pushed::NotSent(_) | Pushed::Unknown(_) => Judged::Conflict,
     }
 }
 

@@ -234,6 +234,78 @@ impl SharedLog {
         }
         sent
     }
+
+    /// Returns the error that nothing was sent, since something else may be on its way.
+    fn unsettled(&self, earlier: &Error) -> Error {
+        let what = format!("nothing was sent, since an append before it isn't settled: {earlier}");
+        self.error(ErrorKind::Unreachable, &what)
+    }
+
+    /// Appends frames until it is known what became of them, or that it can't be known.
+    ///
+    /// # Errors
+    /// None of them is in the log by this, and none will be.
+    fn push_once(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+        let contents = count_frames(frames)?;
+        let end = Cursor { txid: from.txid + contents.transactions, chain: contents.chain };
+        let mut pushing = self.pushing();
+        let begun = SystemClock.elapsed();
+        loop {
+            match self.settle(&mut pushing) {
+                Err(error) if error.kind() == ErrorKind::UnknownOutcome => {
+                    let is_same = pushing.as_ref().is_none_or(|earlier| earlier.may_bring(frames));
+                    return Ok(match is_same {
+                        true => Pushed::Unknown(error),
+                        false => Pushed::NotSent(self.unsettled(&error)),
+                    });
+                }
+                settled => settled?,
+            }
+            // It was settled by now that an earlier push of the same frames has arrived.
+            if self.state().places.get(end).is_some() {
+                return Ok(Pushed::Committed);
+            }
+            let place = self.patience.until_reached(begun, || self.place_of(from))?;
+            if place.is_inside {
+                return Ok(Pushed::Conflict(None));
+            }
+            // A fence that came after the transaction had begun leaves its beginning as it was.
+            if self.turns.is_reserved(place) {
+                let what = "another node has reserved the next turn: nothing was sent";
+                return Ok(Pushed::NotSent(self.error(ErrorKind::Conflict, what)));
+            }
+            let outgoing = self.patience.until_reached(begun, || {
+                Outgoing::of(&self.copies, place.tail, from, end, frames)
+            })?;
+            self.turns.sending(outgoing.sequences());
+            let sent = SystemClock.elapsed();
+            match self.send(&mut pushing, outgoing) {
+                Ok(Outcome::Committed(_)) => {
+                    self.turns.sent(SystemClock.elapsed().saturating_sub(sent));
+                    return Ok(Pushed::Committed);
+                }
+                Ok(Outcome::Conflict) => return Ok(Pushed::Conflict(self.news(from).ok())),
+                Ok(Outcome::Fenced(_)) => {}
+                Ok(Outcome::Ahead(last)) => {
+                    let what = format!(
+                        "the clock here is more than 10 s ahead of that of the log's servers: message {last} doesn't \
+                         count, and nothing was changed; set the clock"
+                    );
+                    return Err(self.error(ErrorKind::Invalid, &what));
+                }
+                Err(error) if error.kind() == ErrorKind::UnknownOutcome => {
+                    return Ok(Pushed::Unknown(error));
+                }
+                Err(error) => return Err(error),
+            }
+            if SystemClock.elapsed().saturating_sub(begun) >= self.patience.deadline {
+                return Err(self.error(
+                    ErrorKind::Unreachable,
+                    "the transaction was lost on the way again and again; it isn't in the log",
+                ));
+            }
+        }
+    }
 }
 
 impl Connection for SharedLog {
@@ -271,56 +343,9 @@ impl Connection for SharedLog {
     }
 
     fn push(&self, from: Cursor, frames: &Spool, _lease: Option<u64>) -> Result<Pushed> {
-        let contents = count_frames(frames)?;
-        let end = Cursor { txid: from.txid + contents.transactions, chain: contents.chain };
-        let mut pushing = self.pushing();
-        let begun = SystemClock.elapsed();
-        loop {
-            match self.settle(&mut pushing) {
-                Err(error) if error.kind() == ErrorKind::UnknownOutcome => {
-                    return Ok(Pushed::Unknown(error));
-                }
-                settled => settled?,
-            }
-            // It was settled by now that an earlier push of the same frames has arrived.
-            if self.state().places.get(end).is_some() {
-                return Ok(Pushed::Committed);
-            }
-            let place = self.patience.until_reached(begun, || self.place_of(from))?;
-            // A fence that came after the transaction had begun leaves its beginning as it was, and is another's turn.
-            if place.is_inside || self.turns.is_reserved(place) {
-                return Ok(Pushed::Conflict(None));
-            }
-            let outgoing = self.patience.until_reached(begun, || {
-                Outgoing::of(&self.copies, place.tail, from, end, frames)
-            })?;
-            self.turns.sending(outgoing.sequences());
-            let sent = SystemClock.elapsed();
-            match self.send(&mut pushing, outgoing) {
-                Ok(Outcome::Committed(_)) => {
-                    self.turns.sent(SystemClock.elapsed().saturating_sub(sent));
-                    return Ok(Pushed::Committed);
-                }
-                Ok(Outcome::Conflict) => return Ok(Pushed::Conflict(self.news(from).ok())),
-                Ok(Outcome::Fenced(_)) => {}
-                Ok(Outcome::Ahead(last)) => {
-                    let what = format!(
-                        "the clock here is more than 10 s ahead of that of the log's servers: message {last} doesn't \
-                         count, and nothing was changed; set the clock"
-                    );
-                    return Err(self.error(ErrorKind::Invalid, &what));
-                }
-                Err(error) if error.kind() == ErrorKind::UnknownOutcome => {
-                    return Ok(Pushed::Unknown(error));
-                }
-                Err(error) => return Err(error),
-            }
-            if SystemClock.elapsed().saturating_sub(begun) >= self.patience.deadline {
-                return Err(self.error(
-                    ErrorKind::Unreachable,
-                    "the transaction was lost on the way again and again; it isn't in the log",
-                ));
-            }
+        match self.push_once(from, frames) {
+            Err(error) if error.kind() == ErrorKind::Unreachable => Ok(Pushed::NotSent(error)),
+            pushed => pushed,
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Outgoing {
     messages: Vec<Bytes>,
     /// The fences that were sent after them.
     fences: Vec<Bytes>,
+    /// The chain after the first of their transactions.
+    first: u64,
     /// The latest time of their commits by a clock.
     newest: i64,
 }
@@ -84,7 +86,8 @@ impl Outgoing {
         push(&rest);
         let ends = transaction_ends(frames, frames.begin())?.unwrap_or_default();
         let newest = ends.iter().filter_map(|end| end.clock_time).max().unwrap_or(i64::MIN);
-        Ok(Self { after, from, end, messages, fences: Vec::new(), newest })
+        let first = ends.first().map_or(end.chain, |end| end.chain);
+        Ok(Self { after, from, end, messages, fences: Vec::new(), first, newest })
     }
 
     /// Makes the first message of a log that counts: after a fence, or after 0.
@@ -93,7 +96,15 @@ impl Outgoing {
         let (kind, nonce) = (Kind::Beginning, SystemClock.random());
         let head = Head { kind, sequence: after + 1, from, end: start, part: 0, parts: 1, nonce };
         let messages = vec![encode(&head, header)];
-        Self { after, from, end: start, messages, fences: Vec::new(), newest: i64::MIN }
+        let (first, newest) = (start.chain, i64::MIN);
+        Self { after, from, end: start, messages, fences: Vec::new(), first, newest }
+    }
+
+    /// True unless they have no transaction in common with some frames.
+    pub(super) fn may_bring(&self, frames: &Spool) -> bool {
+        let ends = transaction_ends(frames, frames.begin()).ok().flatten();
+        // What can't be read may be the same.
+        ends.is_none_or(|ends| ends.first().is_none_or(|end| end.chain == self.first))
     }
 
     /// Appends them, and finds out what became of them. While the log has no leader it tries again.
@@ -121,6 +132,7 @@ impl Outgoing {
             Settled::Done(Landed::Fence(sequence)) => Ok(Outcome::Fenced(sequence)),
             Settled::Done(Landed::All(time)) => self.confirm(copies, &mut tries, time),
             Settled::Conflict(()) => Ok(Outcome::Conflict),
+            Settled::NotSent(error) => Err(error),
         }
     }
 

@@ -61,9 +61,19 @@ impl Member {
             Some(archive) => log.archive(archive),
             None => log,
         });
-        let (connection, options) = (Arc::clone(&log), Options::new());
+        Self::follow(directory, Arc::clone(&log) as _, log, patience())
+    }
+
+    /// With a connection that leads to a log, and patience of its own.
+    fn follow(
+        directory: MemoryDirectory,
+        connection: Arc<dyn Connection>,
+        log: Arc<SharedLog>,
+        patience: Patience,
+    ) -> Result<Self> {
+        let options = Options::new();
         let replica =
-            Replica::connect_in(connection, directory.again(), "node", &options, patience())?;
+            Replica::connect_in(connection, directory.again(), "node", &options, patience)?;
         Ok(Self { directory, log, replica })
     }
 

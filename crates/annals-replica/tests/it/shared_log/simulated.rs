@@ -111,6 +111,14 @@ impl Simulated {
         self.state().stale = last;
     }
 
+    /// Lets all appends arrive that were given up.
+    pub(crate) fn deliver_all(&self) {
+        let mut state = self.state();
+        for (after, messages) in std::mem::take(&mut state.delayed) {
+            state.try_append(after, &messages);
+        }
+    }
+
     /// Elects another leader.
     pub(crate) fn elect(&self, replica: usize) {
         self.state().leader = replica;
