@@ -8,7 +8,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,9 @@ use crate::figures::{Figure, Measured};
 const ITEM: TableNumber = TableNumber(0);
 /// About the bytes of a message with one transaction that inserts a short row.
 const MESSAGE: usize = 64 + 80 + 8;
+
+/// How long six threads commit.
+const LASTING: Duration = Duration::from_secs(8);
 
 /// What goes through the log.
 #[derive(clap::Args)]
@@ -108,10 +111,22 @@ fn turn(
     measured.add("Annals", ("many at a time", "/s"), per_second(took, count * load.threads));
     let others = [join(cluster, &folder.join("two"))?, join(cluster, &folder.join("three"))?];
     let others = others.map(Node::new);
-    let took = six(&[&node], count)?;
-    measured.add("Annals", ("six threads at one node", "/s"), per_second(took, count * 6));
-    let took = six(&[&node, &others[0], &others[1]], count)?;
-    measured.add("Annals", ("six threads at three nodes", "/s"), per_second(took, count * 6));
+    six(&[&node])?.add_to(
+        measured,
+        [
+            ("six threads at one node", "/s"),
+            ("six threads at one node, least to most", "%"),
+            ("six threads at one node, longest", "ms"),
+        ],
+    );
+    six(&[&node, &others[0], &others[1]])?.add_to(
+        measured,
+        [
+            ("six threads at three nodes", "/s"),
+            ("six threads at three nodes, least to most", "%"),
+            ("six threads at three nodes, longest", "ms"),
+        ],
+    );
     cluster.kill(cluster.leader("journal"));
     let begun = Instant::now();
     while insert(node.replica()).is_err() {}
@@ -123,36 +138,68 @@ fn turn(
     Ok(())
 }
 
-/// Commits so often on each of six threads, which share some nodes; each of these is followed, too.
-fn six(nodes: &[&Node], count: u64) -> Result<Duration, Failure> {
-    let (begun, left) = (Instant::now(), AtomicUsize::new(6));
+/// What six threads committed in a while.
+struct Committed {
+    /// At each node.
+    counts: Vec<u64>,
+    /// The longest that a thread waited for one.
+    longest: Duration,
+}
+
+impl Committed {
+    fn add_to(&self, measured: &mut Measured, threads: [(&'static str, &'static str); 3]) {
+        let [rate, share, longest] = threads;
+        let (least, most) = (self.counts.iter().min(), self.counts.iter().max());
+        let total = self.counts.iter().sum();
+        measured.add("Annals", rate, per_second(LASTING, total));
+        #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        let percent = |part: u64, whole: u64| part as f64 * 100.0 / whole.max(1) as f64;
+        let share_of_least = least.zip(most).map_or(0.0, |(least, most)| percent(*least, *most));
+        measured.add("Annals", share, share_of_least);
+        measured.add("Annals", longest, self.longest.as_secs_f64() * 1e3);
+    }
+}
+
+/// Commits on six threads, which share some nodes; each of these is followed, too.
+fn six(nodes: &[&Node]) -> Result<Committed, Failure> {
+    let ends = AtomicBool::new(false);
     let commit = |node: &Node| {
-        let committed = (0..count).try_for_each(|_| {
+        let (mut count, mut longest) = (0, Duration::ZERO);
+        while !ends.load(Ordering::Relaxed) {
+            let begun = Instant::now();
             node.commit(|mut tx| {
                 tx.insert(ITEM, &[ValueRef::Bytes(b"row")])?;
                 Ok::<_, Error>(((), tx))
-            })
-            .map(drop)
-        });
-        left.fetch_sub(1, Ordering::Relaxed);
-        committed
+            })?;
+            count += 1;
+            longest = longest.max(begun.elapsed());
+        }
+        Ok::<_, Error>((count, longest))
     };
     thread::scope(|scope| {
         for node in nodes {
             scope.spawn(|| {
-                while left.load(Ordering::Relaxed) > 0 {
+                while !ends.load(Ordering::Relaxed) {
                     // The transactions say what is wrong.
                     let _ = node.replica().pull_for(Duration::from_millis(200));
                 }
             });
         }
-        let threads: Vec<_> =
-            nodes.iter().cycle().take(6).map(|node| scope.spawn(|| commit(node))).collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().map_err(|_| Failure::from("a thread panicked"))?.map_err(Failure::from)
-        })
-    })?;
-    Ok(begun.elapsed())
+        let threads: Vec<_> = (0..6)
+            .map(|number| number % nodes.len())
+            .map(|place| (place, scope.spawn(move || commit(nodes[place]))))
+            .collect();
+        thread::sleep(LASTING);
+        ends.store(true, Ordering::Relaxed);
+        let mut all = Committed { counts: vec![0; nodes.len()], longest: Duration::ZERO };
+        for (place, thread) in threads {
+            let joined = thread.join().map_err(|_| Failure::from("a thread panicked"))?;
+            let (count, longest) = joined?;
+            all.counts[place] += count;
+            all.longest = all.longest.max(longest);
+        }
+        Ok(all)
+    })
 }
 
 /// Commits on many threads.
