@@ -14,7 +14,6 @@ use super::schema::schema_of;
 use crate::bytes::hash;
 use crate::db::history::files::Files;
 use crate::db::present::snapshot::Published;
-use crate::db::progress::check_wanted;
 use crate::db::replay::segments::Since;
 use crate::event::{self, Context, Event, Vector};
 use crate::journal::format::FRAMES_AT;
@@ -151,11 +150,10 @@ impl Places {
 
     pub(super) fn of_key(&self, key: Key) -> Result<Vec<u64>> {
         let (first, end) = (self.files.first().segment, self.end());
-        let mut places = self.index.places_of(key)?;
-        places.retain(|place| place / 2 < end);
+        let places = self.index.places_of(key)?;
         let mut kept = Vec::with_capacity(places.len());
         for place in places {
-            if !self.about.is_repeated(place / 2, first)? {
+            if place / 2 < end && !self.about.is_repeated(place / 2, first)? {
                 kept.push(place);
             }
         }
@@ -242,7 +240,7 @@ impl Places {
         of: Option<(TableNumber, RowId)>,
         visit: &mut Visit<'_>,
     ) -> Result<Whose> {
-        check_wanted()?;
+        crate::db::progress::check_wanted()?;
         match place & 1 {
             0 => self.read_frame(place / 2, visit),
             _ => self.read_block(place, of, visit),
