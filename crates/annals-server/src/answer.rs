@@ -64,13 +64,14 @@ impl Refusal {
 
     /// Refuses frames or values that can't become history; nothing was changed.
     pub(crate) fn unprocessable(error: &Error) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, name(error.kind()), error.to_string())
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, name(error), error.to_string())
     }
 }
 
 /// Returns the name of a kind of error.
-fn name(kind: ErrorKind) -> &'static str {
-    match kind {
+fn name(error: &Error) -> &'static str {
+    match error.kind() {
+        _ if error.is_want_of_space() => "no_space",
         ErrorKind::Unique => "unique",
         ErrorKind::Reference => "reference",
         ErrorKind::Refused => "refused",
@@ -84,7 +85,6 @@ fn name(kind: ErrorKind) -> &'static str {
         ErrorKind::Conflict => "conflict",
         ErrorKind::Busy => "busy",
         ErrorKind::Unreachable => "unreachable",
-        ErrorKind::NoSpace => "no_space",
         ErrorKind::Cancelled => CANCELLED,
         _ => "invalid",
     }
@@ -118,7 +118,7 @@ impl From<Error> for Refusal {
         {
             message = cause.to_string();
         }
-        Self::new(status, name(error.kind()), message)
+        Self::new(status, name(&error), message)
     }
 }
 

@@ -19,9 +19,9 @@ use crate::shape::Shape;
 /// How many indexes are kept at most.
 const KEPT: usize = 8;
 /// How often a table that is too large for an index is walked over.
-const WALKS: u32 = 16;
+pub(crate) const WALKS: u32 = 16;
 /// The bytes of an entry.
-const ENTRY: usize = size_of::<Entry>();
+pub(crate) const ENTRY: usize = size_of::<Entry>();
 
 type Entry = (u64, RowId);
 
@@ -213,46 +213,6 @@ mod tests {
         }
         let fault = find(&mut transients, 9 * ENTRY).unwrap_err();
         assert!(fault.message.ends_with("Create an index: create_index t_by_x t x"), "{fault:?}");
-    }
-
-    #[test]
-    fn a_join_that_may_not_make_one_says_which_index_to_create() {
-        use crate::attach::Attaching;
-        use crate::session::{Session, Source};
-        let db = annals::Database::in_memory().unwrap();
-        let schema = "create_table t\nadd_field t x int64\nadd_field t y string\n";
-        let schema = Arc::new(annals_schema::parse(schema).unwrap().schema);
-        db.upgrade(&schema, &mut |_, _| unreachable!()).unwrap();
-        let rows = 3 * u64::from(WALKS);
-        db.write(|tx| {
-            for number in 0..rows.cast_signed() {
-                tx.insert(TableNumber(0), &[ValueRef::Int64(number), ValueRef::String("y")])?;
-            }
-            Ok(())
-        })
-        .unwrap();
-        let asked = |most: usize, query: &str| {
-            let connection = rusqlite::Connection::open_in_memory().unwrap();
-            let session = Arc::new(Session::new(Source::from(db.clone()), most));
-            let now = db.read();
-            let attaching =
-                Attaching { session: &session, schema: now.schema(), prefix: "", label: "x" };
-            attaching.attach(&connection).unwrap();
-            let found = connection.query_row(query, [], |row| row.get::<_, i64>(0));
-            found.map_err(|error| error.to_string())
-        };
-        let room = usize::try_from(rows).unwrap() * ENTRY;
-        let join = "SELECT count(*) FROM t a JOIN t b ON b.x = a.x AND b.y = a.y";
-        assert_eq!(asked(room, join), Ok(rows.cast_signed()));
-        let said = asked(room - 1, join).unwrap_err();
-        assert!(said.contains("Create an index: create_index t_by_x_y t x,y"), "{said}");
-        // Some searches are walks.
-        let few = format!("SELECT count(*) FROM t a JOIN t b ON b.x = a.x WHERE a.id < {WALKS}");
-        assert_eq!(asked(0, &few), Ok(WALKS.into()));
-        // All indexes of a statement together have the room of one.
-        let two = format!("{join} JOIN t c ON c.x = b.x");
-        assert!(asked(2 * room - 1, &two).is_err());
-        assert_eq!(asked(2 * room, &two), Ok(rows.cast_signed()));
     }
 
     #[test]

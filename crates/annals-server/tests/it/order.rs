@@ -172,6 +172,7 @@ fn a_clock_far_ahead_is_refused_and_explicit_times_are_free() {
     let good = frames(&explicit, here);
     let (status, message) = pushing.send("journal", Some(here), &good);
     assert_eq!(status, 507, "{message}");
+    assert!(message.contains("no_space"), "{message}");
     assert_eq!(end(&database), here, "nothing of it remains");
     disk.free_space();
     assert_eq!(pushing.status(here, &good), 200);
