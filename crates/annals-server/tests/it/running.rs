@@ -9,8 +9,6 @@ use tokio::sync::oneshot;
 pub(crate) struct Running {
     pub(crate) url: String,
     pub(crate) address: std::net::SocketAddr,
-    /// That of the server, to run something on its threads.
-    pub(crate) runtime: tokio::runtime::Handle,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -29,13 +27,12 @@ impl Running {
         let runtime = builder.build().unwrap();
         let listening = runtime.block_on(server.listen("127.0.0.1:0")).unwrap();
         let (url, address) = (listening.url(), listening.address());
-        let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let run = listening.run(async { drop(ended.await) });
             runtime.block_on(run).unwrap();
         });
-        Self { url, address, runtime: handle, end: Some(end), thread: Some(thread) }
+        Self { url, address, end: Some(end), thread: Some(thread) }
     }
 
     /// Returns the URL of a database.
