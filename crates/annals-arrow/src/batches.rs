@@ -17,7 +17,7 @@ use crate::shape::{Layout, columns_of, data_type};
 /// The most rows of a batch.
 const MOST: u64 = 64 * 1024;
 /// The bytes of strings after which a batch ends.
-const MOST_BYTES: usize = 32 << 20;
+const MOST_BYTES: usize = 4 << 20;
 /// The fewest consecutive rows that get a batch of their own, which needs no copy.
 const FEWEST_PINNED: u64 = 512;
 

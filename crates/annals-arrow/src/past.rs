@@ -17,7 +17,7 @@ use crate::shape::{Layout, column_of, data_type, named};
 /// The most rows of a batch.
 const MOST: usize = 8192;
 /// The bytes of strings after which a batch ends.
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 4 << 20;
 
 /// The columns before the values.
 const HEAD: [(&str, Type, bool); 5] = [

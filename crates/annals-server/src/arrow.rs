@@ -18,8 +18,8 @@ use crate::work::Work;
 /// The most rows whose ids are kept for an answer; a whole table needs no ids.
 const MOST: usize = 1_000_000;
 
-/// The most memory of a batch and its piece.
-const BATCH: u64 = 64 << 20;
+/// The memory of a batch and its piece, about: texts of 4 MiB at most, and 65,536 rows of numbers.
+const BATCH: u64 = 16 << 20;
 
 /// True if a client accepts a stream of Arrow.
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {

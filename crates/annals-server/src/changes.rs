@@ -345,7 +345,7 @@ impl Sending {
         }
         let (means, right) = (&self.allowed.shared().means, self.allowed.right());
         let wanted = PIECE + COPIES * changed.rows.iter().map(bytes_of).sum::<u64>();
-        let Ok(mut held) = means.hold_up_to(right, wanted).await else { return Sent::Failed };
+        let Ok(mut held) = means.hold_part(right, wanted).await else { return Sent::Failed };
         // A text is in memory until the reader has taken it, however long that is after this.
         let mut kept = |text: &mut String| {
             let text = std::mem::take(text);

@@ -134,9 +134,9 @@ impl Means {
         held.ok().flatten().map(Held).ok_or_else(|| self.full())
     }
 
-    /// Waits for so much memory, or all that one who asks can have.
-    pub(crate) async fn hold_up_to(&self, right: &Right, bytes: u64) -> Answer<Held> {
-        self.hold(right, bytes.min(u64::from(self.memory.most()) * UNIT)).await
+    /// Waits for the memory of a part of an answer, or half of all that one who asks can have: it may have several open.
+    pub(crate) async fn hold_part(&self, right: &Right, bytes: u64) -> Answer<Held> {
+        self.hold(right, bytes.min(u64::from(self.memory.most() / 2) * UNIT)).await
     }
 
     /// Waits for the memory that work of a kind has from the beginning.

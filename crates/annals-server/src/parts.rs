@@ -40,8 +40,8 @@ async fn push(
     mut held: Held,
     pushing: Pushing,
 ) {
-    let (mut bytes, mut _of_bytes) = (first, Held::default());
-    while pushing.send_all(Bytes::from(bytes)).await {
+    let mut bytes = Bytes::from(first);
+    while pushing.send_all(bytes).await {
         let made = tokio::select! {
             made = next(&allowed, parts, held) => made,
             () = pushing.closed() => return,
@@ -55,7 +55,7 @@ async fn push(
             }
         };
         let Some(part) = made.part else { return };
-        (parts, held, bytes, _of_bytes) = (made.rest, made.held, part, made.of_part);
+        (parts, held, bytes) = (made.rest, made.held, part);
     }
 }
 
@@ -63,19 +63,18 @@ async fn push(
 struct Made<P> {
     rest: P,
     held: Held,
-    part: Option<Vec<u8>>,
-    of_part: Held,
+    part: Option<Bytes>,
 }
 
-/// Makes the next part.
+/// Makes the next part, whose memory is held until it was sent.
 async fn next<P: Parts>(allowed: &Allowed, mut rest: P, held: Held) -> Answer<Made<P>> {
     let (means, right) = (&allowed.shared().means, allowed.right());
-    let mut of_part = means.hold_up_to(right, P::MOST).await?;
+    let mut of_part = means.hold_part(right, P::MOST).await?;
     let make = move |work: &mut Work| {
         let part = rest.next(work)?;
         Ok((rest, part))
     };
     let ((rest, part), held) = allowed.run_with(held, Kind::Long, make).await?;
     of_part.shrink_to(part.as_ref().map_or(0, Vec::len) as u64);
-    Ok(Made { rest, held, part, of_part })
+    Ok(Made { rest, held, part: part.map(|part| of_part.keep(part)) })
 }

@@ -34,7 +34,7 @@ fn exact_values_are_zero_and_indexes_have_all_rows() {
             note: "{}",
             ..payment::New::default()
         };
-        (1..=3).map(|number| Ok(tx.insert(row(number))?)).collect::<annals::Result<Vec<_>>>()
+        (1..=3).map(|number| Ok(tx.insert(row(number))?)).collect::<Result<Vec<_>, annals::Abort>>()
     });
     let ids = ids.unwrap();
     let before = db.read().txid();
@@ -72,7 +72,7 @@ fn enums_and_required_references_are_the_first_ones() {
         ["a", "b", "c"]
             .into_iter()
             .map(|name| Ok(tx.insert(row(name))?))
-            .collect::<annals::Result<Vec<_>>>()
+            .collect::<Result<Vec<_>, annals::Abort>>()
     });
     let ids = ids.unwrap();
     erase(db.as_dynamic(), TableNumber(0), 1);
