@@ -107,14 +107,19 @@ impl Frame {
         fields.map(|field| field.number).collect()
     }
 
-    /// Returns the next rows.
+    /// Returns the next rows. Others may make texts that aren't UTF-8, and places in dictionaries that aren't there.
     pub(crate) fn next(&mut self) -> Option<annals::Result<RecordBatch>> {
         let batch = self.stream.next()?;
         let batch = batch.and_then(|batch| match &self.kept {
             None => Ok(batch),
             Some(kept) => batch.project(kept),
         });
-        Some(batch.map_err(annals_arrow::from_arrow))
+        let verified = batch.and_then(|batch| {
+            let columns = batch.columns().iter();
+            columns.map(|column| column.to_data()).try_for_each(|data| data.validate_full())?;
+            Ok(batch)
+        });
+        Some(verified.map_err(annals_arrow::from_arrow))
     }
 }
 

@@ -145,8 +145,9 @@ fn moment(at: &Bound<'_, PyAny>) -> PyResult<Moment> {
 /// Does the same with all kinds of source, after a look at what others have committed. It may take long.
 macro_rules! of {
     ($self:expr, $py:expr, $source:ident => $do:expr) => {{
-        let source = $self.source()?;
+        let (source, follows) = ($self.source()?, $self.follows());
         let done = blocking($py, move || match source {
+            Source::Writer($source) if follows => $source.pull().and_then(|_| $do),
             Source::Writer($source) => $do,
             Source::Reader($source) => $source.pull().and_then(|_| $do),
             Source::Lazy(lazy) => lazy.pull().and_then(|_| {
@@ -171,8 +172,14 @@ impl Database {
         }
     }
 
+    /// True if other processes may have written since: none does while a transaction of this handle is open.
+    fn follows(&self) -> bool {
+        self.is_shared && !self.turn.is_taken()
+    }
+
     fn now(&self, py: Python<'_>) -> PyResult<Snapshot> {
         Ok(Snapshot(match self.source()? {
+            Source::Writer(writer) if self.follows() => py.detach(|| writer.pull()).or_raise()?,
             Source::Writer(writer) => writer.read(),
             Source::Reader(reader) => py.detach(|| reader.pull()).or_raise()?,
             Source::Lazy(lazy) => blocking(py, move || lazy.pull())?.or_raise()?,

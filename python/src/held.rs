@@ -4,6 +4,7 @@
 //! 1. `transaction` borrows the database of the same `Held`, which is dropped after it, and after that the turn is given
 //!    to the next one.
 //! 2. While a call uses it, the slot says so, and the call has it; it comes back when the call ends.
+//! 3. While a call takes rows one by one, which may run other code, nothing but its own parts changes or ends it.
 #![allow(
     unsafe_code,
     reason = "a transaction borrows its database, and Python's objects have no lifetimes"
@@ -60,26 +61,46 @@ enum State {
     Over,
 }
 
+struct Inside {
+    state: State,
+    /// The thread of a call that takes rows one by one.
+    taking: Option<ThreadId>,
+}
+
+/// Who uses a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    Call,
+    /// One that only reads, or a part of the call that takes rows.
+    Part,
+}
+
 /// Where a transaction is between calls.
 pub(crate) struct Slot {
-    state: Mutex<State>,
+    inside: Mutex<Inside>,
     is_free: Condvar,
 }
 
 impl Slot {
     pub(crate) fn new(held: Held) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State::Free(Box::new(held))), is_free: Condvar::new() })
+        let inside = Inside { state: State::Free(Box::new(held)), taking: None };
+        Arc::new(Self { inside: Mutex::new(inside), is_free: Condvar::new() })
     }
 
     /// True if the transaction was committed or rolled back.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(*locked(&self.state), State::Over)
+        matches!(locked(&self.inside).state, State::Over)
     }
 
     /// Takes the transaction for a call; waits for one of another thread.
-    pub(crate) fn take(self: &Arc<Self>, py: Python<'_>) -> PyResult<Taken> {
+    pub(crate) fn take(self: &Arc<Self>, py: Python<'_>, by: By) -> PyResult<Taken> {
         let me = std::thread::current().id();
-        let take = move |state: &mut State| match state {
+        let take = move |Inside { state, taking }: &mut Inside| match state {
+            State::Over => Some(Err("the transaction is over; begin another one")),
+            _ if by == By::Call && taking.is_some_and(|other| other != me) => None,
+            _ if by == By::Call && taking.is_some() => Some(Err(
+                "the transaction is taking rows, and what makes them can't change or end it: it may read only",
+            )),
             State::Free(_) => match std::mem::replace(state, State::Used(Some(me))) {
                 State::Free(held) => Some(Ok(held)),
                 other => {
@@ -87,16 +108,15 @@ impl Slot {
                     None
                 }
             },
-            State::Over => Some(Err("the transaction is over; begin another one")),
             State::Used(Some(user)) if *user == me => Some(Err(
                 "the transaction is in use by a call of this thread, which must end first",
             )),
             State::Used(_) => None,
         };
-        let now = take(&mut locked(&self.state));
+        let now = take(&mut locked(&self.inside));
         let taken = match now {
             Some(taken) => Some(taken),
-            None => until(py, (&self.state, &self.is_free), None, take)?,
+            None => until(py, (&self.inside, &self.is_free), None, take)?,
         };
         let held = taken.unwrap_or(Err("the transaction is in use")).map_err(invalid)?;
         held.ticket.begin_use();
@@ -118,7 +138,12 @@ impl Taken {
 
     /// Lets the call go on after its thread was interrupted: then that thread, too, waits for it.
     pub(crate) fn leave(&self) {
-        *locked(&self.slot.state) = State::Used(None);
+        locked(&self.slot.inside).state = State::Used(None);
+    }
+
+    /// Lets only parts of this thread's call change or end it from now on, or others again.
+    pub(crate) fn takes_rows(&self, takes: bool) {
+        locked(&self.slot.inside).taking = takes.then(|| std::thread::current().id());
     }
 
     /// Ends the transaction.
@@ -133,7 +158,7 @@ impl Drop for Taken {
         if let Some(held) = &self.held {
             held.ticket.end_use();
         }
-        *locked(&self.slot.state) = self.held.take().map_or(State::Over, State::Free);
+        locked(&self.slot.inside).state = self.held.take().map_or(State::Over, State::Free);
         self.slot.is_free.notify_all();
     }
 }

@@ -114,7 +114,7 @@ impl Putting<'_, '_> {
         })
     }
 
-    /// Returns the row that has the key already.
+    /// Returns the row that has the key already; a key with null is no other's.
     fn holder(
         &self,
         index: IndexNumber,
@@ -128,6 +128,9 @@ impl Putting<'_, '_> {
         }
         let key: Vec<_> =
             fields.iter().filter_map(|field| values.get(field.0 as usize).copied()).collect();
+        if key.contains(&ValueRef::Null) {
+            return Ok(None);
+        }
         let row = self.tx.view().index(index)?.first(&key)?;
         Ok(row.map(|row| row.id()))
     }

@@ -30,7 +30,7 @@ impl Source {
             Self::Snapshot(snapshot) => read(snapshot, &|blob| read_blob(snapshot, blob)),
             Self::Transaction(transaction) => transaction
                 .get()
-                .with(py, |tx| read(tx.view(), &|blob| tx.blob(blob)?.to_vec(usize::MAX))),
+                .in_part(py, |tx| read(tx.view(), &|blob| tx.blob(blob)?.to_vec(usize::MAX))),
         }
     }
 }

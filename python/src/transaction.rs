@@ -1,5 +1,6 @@
 //! Transactions.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
 use annals::{Level, Savepoint as Point, Schema, Table};
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::arguments;
 use crate::errors::{OrRaise as _, invalid, not_found};
-use crate::held::{Held, Slot};
+use crate::held::{By, Held, Slot};
 use crate::index::listed;
 use crate::snapshot::missing;
 use crate::turn::Ticket;
@@ -52,7 +53,16 @@ impl Transaction {
         py: Python<'_>,
         what: impl FnOnce(&mut annals::Transaction<'static>) -> PyResult<T>,
     ) -> PyResult<T> {
-        what(self.slot.take(py)?.get())
+        what(self.slot.take(py, By::Call)?.get())
+    }
+
+    /// Does something that only reads, or is a part of what is done [`wholly`](Self::wholly).
+    pub(crate) fn in_part<T>(
+        &self,
+        py: Python<'_>,
+        what: impl FnOnce(&mut annals::Transaction<'static>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        what(self.slot.take(py, By::Part)?.get())
     }
 
     /// Does something that may take long, and that Ctrl-C doesn't wait for.
@@ -61,27 +71,31 @@ impl Transaction {
         py: Python<'_>,
         what: impl FnOnce(&mut annals::Transaction<'static>) -> annals::Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        let mut taken = self.slot.take(py)?;
+        let mut taken = self.slot.take(py, By::Call)?;
         taken.leave();
         blocking(py, move || what(taken.get()))?.or_raise()
     }
 
-    /// Does what a call does wholly or not at all.
+    /// Does what a call that takes rows does wholly or not at all, also if it panics.
     pub(crate) fn wholly<T>(
         &self,
         py: Python<'_>,
         what: impl FnOnce() -> PyResult<T>,
     ) -> PyResult<T> {
-        let point = self.with(py, |tx| tx.set_savepoint().or_raise())?;
-        let done = what();
-        let ended = self.with(py, |tx| {
-            if done.is_err() {
-                tx.roll_back_to(point).or_raise()?;
-            }
-            tx.release(point).or_raise()
-        });
+        let mut taken = self.slot.take(py, By::Call)?;
+        let point = taken.get().set_savepoint().or_raise()?;
+        taken.takes_rows(true);
+        drop(taken);
+        let done = catch_unwind(AssertUnwindSafe(what));
+        let mut taken = self.slot.take(py, By::Part)?;
+        taken.takes_rows(false);
+        let tx = taken.get();
+        let undone = if matches!(done, Ok(Ok(_))) { Ok(()) } else { tx.roll_back_to(point) };
+        let ended = undone.and_then(|()| tx.release(point)).or_raise();
+        drop(taken);
         // What went wrong first is the error: ending may fail because of it.
-        done.and_then(|done| ended.map(|()| done))
+        let done = done.unwrap_or_else(|panicked| resume_unwind(panicked))?;
+        ended.map(|()| done)
     }
 
     fn end<T: Send>(
@@ -89,12 +103,12 @@ impl Transaction {
         py: Python<'_>,
         how: impl FnOnce(Held) -> annals::Result<T> + Send,
     ) -> PyResult<T> {
-        let taken = self.slot.take(py)?;
+        let taken = self.slot.take(py, By::Call)?;
         py.detach(|| taken.end(how)).or_raise()
     }
 
     fn schema(&self, py: Python<'_>) -> PyResult<Arc<Schema>> {
-        self.with(py, |tx| Ok(Arc::clone(tx.view().schema())))
+        self.in_part(py, |tx| Ok(Arc::clone(tx.view().schema())))
     }
 
     fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {

@@ -116,6 +116,11 @@ enum Hopeless {
 }
 
 impl Turn {
+    /// True if a transaction is open.
+    pub(crate) fn is_taken(&self) -> bool {
+        locked(&self.open).is_some()
+    }
+
     /// Takes the turn, and waits for it up to `timeout`; without one, as long as the open transaction is used.
     pub(crate) fn take(
         self: &Arc<Self>,

@@ -207,6 +207,10 @@ fn float(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     if value.is_exact_instance_of::<PyFloat>() || number.is_nan() {
         return Ok(Some(number));
     }
+    // One of numpy would be compared as a float.
+    if let Some(whole) = whole(value) {
+        return Ok((number as i128 == whole).then_some(number));
+    }
     Ok(value.eq(number)?.then_some(number))
 }
 
@@ -246,10 +250,12 @@ fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
         Type::Bool => truth.map(Value::Bool),
         Type::Float32 | Type::Float64 => {
             let number = if is_bool || text().is_some() { None } else { float(value)? };
+            let is_whole = whole().is_some();
             match ty {
-                // It is rounded, but doesn't become infinite.
+                // A float is rounded, but doesn't become infinite; a whole number isn't rounded.
                 Type::Float32 => number
                     .filter(|number| !number.is_finite() || (*number as f32).is_finite())
+                    .filter(|number| !is_whole || f64::from(*number as f32) == *number)
                     .map(|number| Value::Float32(number as f32)),
                 _ => number.map(Value::Float64),
             }

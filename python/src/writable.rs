@@ -153,12 +153,12 @@ impl WritableTable {
 
     fn put_frame(&self, py: Python<'_>, how: &How, mut frame: Frame) -> PyResult<u64> {
         let transaction = self.transaction.get();
-        let mut way = transaction.with(py, |tx| frame.way(tx.view().schema(), &self.table))?;
+        let mut way = transaction.in_part(py, |tx| frame.way(tx.view().schema(), &self.table))?;
         let present = frame.present(&self.table);
         let mut count = 0;
         while let Some(batch) = py.detach(|| frame.next()) {
             let batch = batch.or_raise()?;
-            count += transaction.with(py, |tx| {
+            count += transaction.in_part(py, |tx| {
                 let mut sink = Putting { tx, table: &self.table, how, present: &present };
                 py.detach(|| way.insert(&batch, &mut sink)).or_raise()
             })?;
@@ -174,7 +174,7 @@ impl WritableTable {
         })?;
         for row in rows {
             let row = self.read(&as_dictionary(&row?)?)?;
-            self.transaction.get().with(py, |tx| {
+            self.transaction.get().in_part(py, |tx| {
                 row.ready(tx).and_then(|row| put(tx, &self.table, how, row)).or_raise()
             })?;
             count += 1;
@@ -302,7 +302,8 @@ impl WritableTable {
             // A list first: what is deleted may be what is iterated.
             for id in data.try_iter()?.collect::<PyResult<Vec<_>>>()? {
                 let id = if id.is_instance_of::<Found>() { id.getattr("id")? } else { id };
-                self.delete(py, &id)?;
+                let id = self.id(&id)?;
+                transaction.in_part(py, |tx| tx.delete(self.table.number, id).or_raise())?;
                 count += 1;
                 if count % 1024 == 0 {
                     py.check_signals()?;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,10 +29,24 @@ class Subscription:
     def __init__(self, feed: Feed) -> None:
         """Wrap a feed; programs call ``Database.subscribe``."""
         self._feed = feed
+        # What a thread took for a task that was cancelled meanwhile: the next one gets it.
+        self._taken: deque[Changed] = deque()
+        self._taking = Lock()
 
     def next(self, timeout: float | None = None) -> Changed | None:
         """Return the next commit; None after ``timeout`` seconds, or at the end."""
+        if self._taken or self._taking.locked():
+            with self._taking:
+                if self._taken:
+                    return self._taken.popleft()
         return self._feed.next(timeout)
+
+    def _take(self) -> None:
+        with self._taking:
+            if not self._taken:
+                commit = self._feed.next(0.2)
+                if commit is not None:
+                    self._taken.append(commit)
 
     def close(self) -> None:
         """End it."""
@@ -51,7 +67,7 @@ class Subscription:
         return self
 
     def __next__(self) -> Changed:
-        commit = self._feed.next()
+        commit = self.next()
         if commit is None:
             raise StopIteration
         return commit
@@ -64,8 +80,10 @@ class Subscription:
 
         # A thread waits for a moment at a time, so that a task that is cancelled leaves none waiting.
         while True:
-            commit = await asyncio.to_thread(self._feed.next, 0.2)
-            if commit is not None:
-                return commit
+            if self._taken:
+                return self._taken.popleft()
+            await asyncio.to_thread(self._take)
+            if self._taken:
+                continue
             if self._feed.is_over:
                 raise StopAsyncIteration

@@ -223,7 +223,7 @@ fn a_decimal_that_arrow_has_no_room_for_is_named() {
         let error = batches.find_map(Result::err);
         // One that went on had skipped rows: redb 4.3, <https://github.com/cberner/redb/blob/master/CHANGELOG.md>.
         assert!(batches.next().is_none(), "it goes on after {error:?}");
-        error.map_or(Ok(()), |error| Err(error.to_string()))
+        error.map_or(Ok(()), |error| Err(annals_arrow::from_arrow(error).to_string()))
     };
     let all = |now: &annals::Snapshot, options| -> [Batches; 2] {
         let rows = (0..3000)

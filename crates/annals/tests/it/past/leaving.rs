@@ -26,7 +26,11 @@ fn create() -> Result<Database> {
     })?;
     for change in 0..CHANGES {
         let value = ValueRef::Int64(1 + i64::try_from(change).unwrap());
-        database.write(|tx| tx.update(TABLE, RowId(change % ROWS), NUMBER, value))?;
+        database.write(|tx| {
+            // Who reads a state is looked for after each MiB of the journal.
+            tx.comment(&"because ".repeat(40))?;
+            tx.update(TABLE, RowId(change % ROWS), NUMBER, value)
+        })?;
     }
     Ok(database)
 }
