@@ -393,7 +393,6 @@ fn what_is_said_not_to_be_there_never_is() {
         }
     });
     let claimed: Claimed = claimed.into_inner().expect("no panic");
-    println!("{claimed:?}");
     // Each kind was met, or nothing was shown.
     for what in ["there", "unknown", "not there"] {
         assert!(claimed.contains_key(what), "{what}: {claimed:?}");
