@@ -51,7 +51,8 @@ mod tests {
     fn an_older_sqlite_is_refused_with_a_message() {
         // SAFETY: each function may be missing.
         let mut table: sqlite3_api_routines = unsafe { MaybeUninit::zeroed().assume_init() };
-        (table.libversion_number, table.libversion) = (Some(number), Some(name));
+        table.libversion_number = Some(number);
+        table.libversion = Some(name);
         table.malloc = Some(allocate);
         let mut message = std::ptr::null_mut();
         let connection = std::ptr::null_mut();

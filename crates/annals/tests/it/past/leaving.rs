@@ -81,12 +81,22 @@ fn work_for_somebody_who_has_left_ends() {
     for (what, question) in QUESTIONS {
         let database = create().unwrap();
         let kind = |(answer, _): (Result<u64>, u64)| answer.as_ref().err().map(Error::kind);
-        // Before anybody has asked anything.
+        // Before anybody has asked anything, and then in the midst.
         assert_eq!(kind(ask(&database, question, 0)), Some(ErrorKind::Cancelled), "{what}");
         let (answer, looks) = ask(&database, question, u64::MAX);
         let answer = answer.unwrap();
         assert!(looks > 1, "{what}: somebody was looked for {looks} times only");
-        // Nothing wrong was kept, and who asks without leaving is never stopped.
+        for stays in [1, looks / 2, looks - 1] {
+            // Another one each time: a state that was made before is kept, and the next question takes less.
+            let fresh = create().unwrap();
+            let (left, looks) = ask(&fresh, question, stays);
+            assert_eq!(left.unwrap_err().kind(), ErrorKind::Cancelled, "{what} after {stays}");
+            // A reader that was gone isn't looked for again and again: what begins anew would be.
+            assert!(looks <= stays + 2, "{what}: looked for {looks} times, gone after {stays}");
+            // Nothing wrong was kept.
+            assert_eq!(question(&fresh).unwrap(), answer, "{what}");
+        }
+        // Who asks without leaving is never stopped.
         assert_eq!(question(&database).unwrap(), answer, "{what}");
     }
 }
