@@ -16,6 +16,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The status of a program that an interrupt ended: 128 and the number of the signal.
 const INTERRUPTED: i32 = 130;
 
+/// Those that aren't complete.
 static ALL: Mutex<Vec<Files>> = Mutex::new(Vec::new());
 
 /// Files of a folder whose names begin so, but for those that were there before: they are another process's.
