@@ -399,17 +399,17 @@ fn an_interrupt_ends_a_long_output_and_not_the_session() {
     succeed(
         dir.path(),
         &["shell", "a.annals"],
-        "create_table many\nadd_field many name string\ninsert_vector many 0 300000\n",
+        "create_table many\nadd_field many name string\ninsert_vector many 0 3000000\n",
     );
     let mut terminal = Terminal::start(dir.path(), &["a.annals"]);
     terminal.says("begin", PENDING);
     terminal.says("update many 0 name \"pending\"", PENDING);
-    terminal.types("table many 0 0 300000\r");
+    terminal.types("table many 0 0 3000000\r");
     terminal.sees("   100 ");
     terminal.presses_control('c');
     let rest = terminal.sees(PENDING);
     assert!(rest.contains("error: interrupted"), "{}", rest.len());
-    assert!(!rest.contains("299999"), "all of it was shown");
+    assert!(!rest.contains("2999999"), "all of it was shown");
     // What was pending still is, and the next command isn't ended by it.
     assert!(terminal.says("table many 0 0 1", PENDING).contains("pending"));
     terminal.says("commit", PROMPT);

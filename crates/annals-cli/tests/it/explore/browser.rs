@@ -140,7 +140,12 @@ impl Browser {
 
     /// Follows a link of the page.
     pub(super) fn show(&self, hash: &str) {
-        self.run(&format!("document.body.dataset.ready = '0'; location.hash = {}", json!(hash)));
+        // After many steps the address is written a moment later, as before a click; nothing follows a link that it has already.
+        let write = "globalThis.explorer?.writes.timer && explorer.write()";
+        self.run(&format!(
+            "{write}; document.body.dataset.ready = '0'; location.hash = {}",
+            json!(hash)
+        ));
         self.ready();
     }
 
