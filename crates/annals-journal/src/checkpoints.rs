@@ -267,13 +267,28 @@ impl Checkpoints {
         match self.storage.flush() {
             Ok(()) => {
                 self.flushes_done.fetch_max(number, Ordering::SeqCst);
-                Ok(())
+                self.check_in_place()
             }
             Err(error) => {
                 step!(FailedFlushForgotten, self.poison(&format!("a flush failed: {error}")));
                 Err(Error::io(format!("{}: can't flush the journal", self.name), error))
             }
         }
+    }
+
+    /// Fails, and makes every later write an error, if the file isn't at its name any more: who opens the database
+    /// then would not find what is written here. Those who write in turn look at the beginning of each turn.
+    ///
+    /// Cost: two requests of the file system's cache. What can't be asked is no reason to end. (SQLite refuses to write
+    /// a file that was moved, too.)
+    pub fn check_in_place(&self) -> Result<()> {
+        if !self.is_shared && matches!(self.storage.is_linked(), Ok(false)) {
+            self.poison(
+                "the file was removed, moved or replaced while it was open; what was in it can still be read here: \
+                 copy it before this program ends",
+            );
+        }
+        self.check_usable()
     }
 
     /// Writes frames at `position`, having made sure that no zeros can land on them.
@@ -460,15 +475,6 @@ impl Checkpoints {
             };
         }
         step!(SealNotFlushed, self.flush(), else Ok(()))
-    }
-
-    /// Makes frames durable that other code wrote up to a point, and records the point in a slot and the live block.
-    pub fn end_batch(&self, point: Point) -> Result<()> {
-        self.flush()?;
-        self.acknowledge(point, 1, true);
-        self.note_durable(point);
-        self.advance_slot()?;
-        self.tell().map(drop)
     }
 
     /// Closes properly: a hard checkpoint, unused space truncated, a slot at the end.

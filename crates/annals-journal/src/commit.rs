@@ -45,4 +45,13 @@ impl Checkpoints {
         self.half(target)?;
         step!(SecondFlushLeftOut, self.flush(), else Ok(()))
     }
+
+    /// Makes frames durable that other code wrote up to a point, and records the point in a slot and the live block.
+    pub fn end_batch(&self, point: Point) -> Result<()> {
+        self.flush()?;
+        self.acknowledge(point, 1, true);
+        self.note_durable(point);
+        self.advance_slot()?;
+        self.tell().map(drop)
+    }
 }

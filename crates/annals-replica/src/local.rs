@@ -350,6 +350,7 @@ impl Connection for Local {
     }
 
     fn describe(&self) -> Result<Description> {
+        self.source.check_usable()?;
         self.description()
     }
 

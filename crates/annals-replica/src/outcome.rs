@@ -167,3 +167,111 @@ impl Tries {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an attempt hears and sees, one after the other; whoever has heard all of it is told that it is done.
+    struct Scripted {
+        answers: Vec<fn() -> Answer<()>>,
+        looks: Vec<fn() -> Result<Seen<(), ()>>>,
+        /// True if a copy may be on its way after the answers so far.
+        is_loose: bool,
+    }
+
+    fn error(kind: ErrorKind) -> Error {
+        Error::new(kind, "scripted")
+    }
+
+    impl Attempt for Scripted {
+        type Done = ();
+        type Other = ();
+
+        fn send(&mut self) -> Answer<()> {
+            let answer = self.answers.pop().map_or(Answer::Done(()), |answer| answer());
+            self.is_loose |= matches!(answer, Answer::Unproven(_));
+            answer
+        }
+
+        fn look(&mut self) -> Result<Seen<(), ()>> {
+            self.looks.pop().map_or(Ok(Seen::Nothing), |look| look())
+        }
+
+        fn is_passing(&self, refusal: &Error) -> bool {
+            refusal.kind() == ErrorKind::Busy
+        }
+
+        fn unknown(&self, _heard: &Error) -> Error {
+            error(ErrorKind::UnknownOutcome)
+        }
+    }
+
+    const ANSWERS: [fn() -> Answer<()>; 6] = [
+        || Answer::NotSent(error(ErrorKind::Unreachable)),
+        || Answer::NotSent(error(ErrorKind::Conflict)),
+        || Answer::Refused(error(ErrorKind::Unique)),
+        || Answer::Refused(error(ErrorKind::Busy)),
+        || Answer::Refused(error(ErrorKind::Io)),
+        || Answer::Unproven(error(ErrorKind::Unreachable)),
+    ];
+    const LOOKS: [fn() -> Result<Seen<(), ()>>; 4] = [
+        || Ok(Seen::Mine(())),
+        || Ok(Seen::Another(())),
+        || Ok(Seen::Nothing),
+        || Err(error(ErrorKind::Unreachable)),
+    ];
+
+    /// Returns all sequences of at most so many.
+    fn sequences<T: Copy>(of: &[T], most: usize) -> Vec<Vec<T>> {
+        let mut all = vec![Vec::new()];
+        let mut last = all.clone();
+        for _ in 0..most {
+            let longer = |it: &Vec<T>| {
+                let it = it.clone();
+                of.iter().map(move |next| [it.clone(), vec![*next]].concat()).collect::<Vec<_>>()
+            };
+            last = last.iter().flat_map(longer).collect();
+            all.extend(last.clone());
+        }
+        all
+    }
+
+    #[test]
+    fn nothing_is_said_that_what_was_heard_and_seen_does_not_prove() {
+        let (mut counts, looks) = ([0; 5], sequences(&LOOKS, 3));
+        for answers in sequences(&ANSWERS, 4) {
+            for looks in &looks {
+                for is_over in [true, false] {
+                    let end =
+                        SystemClock.elapsed() + Duration::from_secs(u64::from(!is_over) * 3600);
+                    let mut tries = Tries { end, pause: Duration::ZERO, longest: Duration::ZERO };
+                    let (answers, looks) = (answers.clone(), looks.clone());
+                    let mut scripted = Scripted { answers, looks, is_loose: false };
+                    let settled = settle(&mut scripted, &mut tries);
+                    let what = match &settled {
+                        Ok(Settled::Done(())) => 0,
+                        Ok(Settled::Conflict(())) => 1,
+                        Ok(Settled::NotSent(_)) => 2,
+                        Err(error) if error.kind() == ErrorKind::UnknownOutcome => 3,
+                        Err(_) => 4,
+                    };
+                    counts[what] += 1;
+                    let is_proven = match &settled {
+                        Ok(Settled::NotSent(_)) => !scripted.is_loose,
+                        Err(error) => match error.kind() {
+                            // Only the end of the time is a reason not to know.
+                            ErrorKind::UnknownOutcome => is_over,
+                            // Any copy would be judged alike.
+                            ErrorKind::Unique => true,
+                            _ => !scripted.is_loose,
+                        },
+                        Ok(_) => true,
+                    };
+                    assert!(is_proven, "{settled:?}, loose: {}", scripted.is_loose);
+                }
+            }
+        }
+        assert!(counts.iter().all(|count| *count > 0), "each was met: {counts:?}");
+    }
+}

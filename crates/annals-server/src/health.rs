@@ -33,11 +33,11 @@ async fn health() -> &'static str {
     "alive\n"
 }
 
-/// Says whether all databases can be read, have what others have committed, if they follow another or are nodes of a log, and
+/// Says whether all databases can be read, take transactions if they are open for writing, have what others have committed, if they follow another or are nodes of a log, and
 /// whether their backups, if they have some, take transactions. If not, it says why; it names no database: everybody may ask.
 #[utoipa::path(get, path = "/ready", responses(
     (status = 200, body = openapi::Ready),
-    (status = 503, description = "a database can't be read, lacks what others have, or its backup takes no transactions", body = openapi::Failure),
+    (status = 503, description = "a database can't be read, takes no transactions any more, lacks what others have, or its backup takes no transactions", body = openapi::Failure),
 ))]
 async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
     let locals: Vec<_> =
@@ -63,6 +63,12 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
 fn problem_of(local: &Local) -> Option<String> {
     if local.source().end().is_err() {
         return Some("a database can't be read: the server's log says which".to_owned());
+    }
+    if let Err(error) = local.source().check_usable() {
+        tracing::error!(%error, "a database takes no transactions");
+        return Some(
+            "a database takes no transactions any more: the server's log says which".to_owned(),
+        );
     }
     if let Some(reason) = local.behind() {
         return Some(format!("what others have committed may be missing here: {reason}"));

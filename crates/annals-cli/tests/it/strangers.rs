@@ -8,7 +8,8 @@ use std::process::Output;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::program::{annals, feed};
+use crate::program::{annals, feed, run, succeed};
+use crate::served::Served;
 
 /// The most bytes that the program reads of an answer, and what is on its way in buffers of the system.
 const MOST: u64 = (128 << 20) + (64 << 20);
@@ -75,6 +76,37 @@ fn fail(dir: &Path, command: &[&str], server: SocketAddr) -> String {
     let left: Vec<_> = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(left.is_empty(), "{arguments:?} has left {left:?}");
     error.into_owned()
+}
+
+/// A server whose certificate only its own authority vouches for.
+#[test]
+fn an_authority_of_certificates_is_named_by_an_option_or_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(dir.join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(dir.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    let tls = ["--create", "--no-token", "--cert", "cert.pem", "--key", "key.pem"];
+    let served = Served::start(dir, "localhost:0", &tls);
+    let port = served.url.split(':').nth(2).unwrap().split('/').next().unwrap();
+    let url = format!("https://localhost:{port}/v1/a");
+    let ask = ["sql", &url, "SELECT 6 * 7"];
+    let by_option = succeed(dir, &[ask.as_slice(), &["--ca", "cert.pem"]].concat(), "");
+    let mut command = annals(dir, &ask);
+    command.env("ANNALS_CA", "cert.pem");
+    let by_environment = feed(command, b"");
+    assert!(by_environment.status.success());
+    assert_eq!(String::from_utf8(by_environment.stdout).unwrap(), by_option);
+    assert!(by_option.contains("42"), "{by_option}");
+    let unknown = run(dir, &ask, b"");
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert!(!unknown.status.success() && said.contains("--ca"), "{said}");
+    std::fs::write(dir.join("other.pem"), "nothing").unwrap();
+    for (file, what) in [("other.pem", "certificate"), ("missing.pem", "missing.pem")] {
+        let wrong = run(dir, &[ask.as_slice(), &["--ca", file]].concat(), b"");
+        let said = String::from_utf8(wrong.stderr).unwrap();
+        assert!(!wrong.status.success() && said.contains(what), "{file}: {said}");
+    }
 }
 
 #[test]

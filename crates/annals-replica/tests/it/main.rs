@@ -22,6 +22,7 @@ mod model;
 mod museum;
 mod naive;
 mod offline;
+mod pulls;
 mod shared_log;
 mod typed;
 

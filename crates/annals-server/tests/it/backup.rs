@@ -176,6 +176,36 @@ fn nothing_is_acknowledged_or_seen_while_the_backup_is_away() {
 }
 
 #[test]
+#[cfg(unix)]
+fn nothing_is_acknowledged_once_a_file_or_its_backup_was_removed_or_replaced() {
+    for (name, is_replaced) in
+        [("origin", false), ("origin", true), ("copy", false), ("copy", true)]
+    {
+        let setup = Setup::new();
+        assert_eq!((setup.post("a").0, setup.get("/ready").0), (200, 200));
+        let file = setup.folder.path().join(format!("{name}.annals"));
+        if is_replaced {
+            let other = setup.folder.path().join("other.annals");
+            std::fs::copy(&file, &other).unwrap();
+            std::fs::rename(other, &file).unwrap();
+        } else {
+            std::fs::remove_file(&file).unwrap();
+        }
+        let context = format!("{name}, {is_replaced}");
+        if name == "origin" {
+            assert_eq!(setup.get("/ready").0, 503, "{context}: without a transaction, too");
+        }
+        for key in ["b", "c"] {
+            let (status, answer) = setup.post(key);
+            assert!(matches!(status, 500 | 503), "{context}: {status} {answer}");
+        }
+        assert_eq!(setup.get("/ready").0, 503, "{context}");
+        assert_eq!(setup.get("/v1/origin/t/item/0").0, 200, "{context}: reading goes on");
+        assert_eq!(setup.get("/v1/origin/t/item/1").0, 404, "{context}: nobody sees it");
+    }
+}
+
+#[test]
 fn pushes_are_once_in_both_whatever_gets_lost() {
     let setup = Setup::new();
     let Setup { folder, database, copy, cable, .. } = &setup;

@@ -65,6 +65,16 @@ fn headings_sort_and_ids_are_found() {
          it.dispatchEvent(new PointerEvent('pointermove', { clientX: left + 1, clientY: top + 9, bubbles: true }))");
     browser.until("document.querySelector('.tip')?.innerText.includes('author: 2 changes')");
     assert!(browser.text("document.querySelector('.tip').innerText").contains("the first two"));
+    // It is whole, below the plot, and what is under it can be clicked.
+    for share in ["0.001", "0.5", "0.999"] {
+        browser.run(&format!("const it = document.querySelector('.plot'); const {{ left, top, width }} = it.getBoundingClientRect(); \
+             it.dispatchEvent(new PointerEvent('pointermove', {{ clientX: left + width * {share}, clientY: top + 9, bubbles: true }}))"));
+        let place = "(() => { const it = document.querySelector('.tip').getBoundingClientRect(); \
+             const plot = document.querySelector('.plot').getBoundingClientRect(); \
+             return it.left >= 0 && it.right <= innerWidth && it.top >= plot.bottom && it.bottom <= innerHeight \
+             && !document.elementFromPoint(it.left + it.width / 2, it.top + it.height / 2).closest('.tip'); })()";
+        browser.until(place);
+    }
     browser.check();
 }
 

@@ -88,6 +88,16 @@ fn all_rows_are_a_file_in_the_order_and_of_the_moment_that_is_shown() {
     ] {
         browser.show(link);
         assert!(browser.get("explorer.rows.rows.length < 4999").as_bool().unwrap(), "a part");
+        // Copies and paper have that part, and say so.
+        browser.run("navigator.clipboard.writeText = async () => {}; navigator.clipboard.write = async () => {}");
+        browser.run("document.querySelector('.copies button').click()");
+        let loaded = browser.get("explorer.rows.rows.length");
+        let part = format!("{loaded} of {},{} rows", count / 1000, count % 1000);
+        browser.until(&format!(
+            "document.querySelector('.tools [role=status]').innerText === '{part} copied: those that are loaded'"
+        ));
+        let paper = browser.text("document.querySelector('.tools .paper').textContent");
+        assert!(paper.starts_with(&format!("These are {part}")), "{paper}");
         let (csv, lines) = (file("CSV"), file("JSON, a row a line"));
         assert_eq!((csv.len(), lines.len()), (count + 1, count), "{link}");
         assert_eq!((csv[0].as_str(), csv[1].as_str()), ("id,value", second), "{link}");

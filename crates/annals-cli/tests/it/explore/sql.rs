@@ -76,9 +76,12 @@ fn names_are_completed_with_the_keyboard_alone() {
     browser.until(&format!("{offered}[0] === 'new_title column'"));
     browser.type_keys(&[], &[DOWN, TAB]);
     assert_eq!(editor(&browser), "select b.ti from book_history b where b.new_by");
-    // What SQLite complains about is marked, and the caret stands there.
+    text(" and b.ne");
+    browser.until(&format!("{offered}.length > 0"));
+    // What SQLite complains about is marked, and the caret stands there; nothing lies over it.
     browser.press(&[CONTROL], &[ENTER]);
     assert_eq!(browser.text("document.querySelector('.error mark').innerText"), "b");
+    browser.until("document.querySelector('#completions') === null");
     let said = browser.text("document.querySelector('.error').innerText");
     assert!(said.contains("no such column: b.ti (line 1, column 8)"), "{said}");
     browser.until("document.activeElement.selectionStart === 7");

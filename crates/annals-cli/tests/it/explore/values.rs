@@ -112,6 +112,16 @@ fn paper_has_the_rows_and_the_moment() {
 }
 
 #[test]
+fn the_first_table_that_has_rows_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = "create_table empty\ncreate_table full\ninsert full\ncreate_table other\ninsert other\ncommit\n";
+    succeed(folder.path(), &["shell", "a.annals"], schema);
+    let explored = Explored::start(folder.path(), "a.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    assert_eq!(browser.text("document.querySelector('main h2').innerText"), "full");
+}
+
+#[test]
 fn only_what_changed_is_listed_and_a_day_is_gone_to() {
     let folder = tempfile::tempdir().unwrap();
     library(folder.path());

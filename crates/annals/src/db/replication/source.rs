@@ -17,7 +17,7 @@ use crate::journal::format::HEADER_LEN;
 use crate::journal::segments::Seal;
 use crate::journal::{Cursor, FrameReader, Point};
 use crate::storage::Storage;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Reads frames of an open database for others, from any cursor of its history.
 ///
@@ -243,6 +243,20 @@ impl Source {
     /// `Io`, `Poisoned`: soft commits can't be flushed; `Closed`.
     pub fn end(&self) -> Result<Cursor> {
         Ok(self.hard()?.point.into())
+    }
+
+    /// Fails if a database that was opened for writing takes no transactions any more: a flush failed, or its file was
+    /// removed, moved or replaced.
+    ///
+    /// # Errors
+    /// `Poisoned`, `Closed`.
+    pub fn check_usable(&self) -> Result<()> {
+        let Of::Database { database, .. } = &self.of else { return Ok(()) };
+        let _entered = database.inner().enter()?;
+        match database.inner().checkpoints().check_in_place() {
+            Err(error) if error.kind() == ErrorKind::Poisoned => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// True if a cursor is in this history.

@@ -25,6 +25,8 @@ mod permissions;
 #[cfg(any(target_os = "linux", windows))]
 mod pinned;
 #[cfg(unix)]
+mod removed;
+#[cfg(unix)]
 mod signals;
 mod torn;
 #[cfg(any(target_os = "linux", windows))]
