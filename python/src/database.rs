@@ -7,7 +7,7 @@ use annals::{Database as Writer, Level, Moment, Options, Reader, Schema, Txid};
 use annals_replica::Lazy;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBool, PyString};
 
 use crate::arguments;
 use crate::errors::{OrRaise as _, invalid, not_found};
@@ -60,7 +60,7 @@ fn parsed(text: &str) -> PyResult<Schema> {
 }
 
 /// Opens a database, or creates it. With a schema, it is upgraded to it. A URL is opened for reading: what a question
-/// needs is fetched, with the token, or that of ANNALS_TOKEN.
+/// needs is fetched, with the token, or that of ANNALS_TOKEN. It is `Unreachable` if nobody answers for 5 seconds.
 ///
 /// All history is kept, unless one of the rules `keep_bytes`, `keep_days` and `keep_transactions` is given. `progress` is
 /// called with the bytes that were read, and all there are.
@@ -134,7 +134,8 @@ fn moment(at: &Bound<'_, PyAny>) -> PyResult<Moment> {
     if is_time(at)? {
         return Ok(Moment::Time(to_time(at)?));
     }
-    at.extract().map(|txid| Moment::Txid(Txid(txid))).map_err(|_| {
+    let number = if at.is_instance_of::<PyBool>() { None } else { at.extract().ok() };
+    number.map(|txid| Moment::Txid(Txid(txid))).ok_or_else(|| {
         let shown = at.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
         invalid(format!(
             "{shown} is no moment: write the number of a transaction, a datetime with a zone, or 'comment:TEXT'"
@@ -232,7 +233,7 @@ impl Database {
     }
 
     /// Begins a transaction; waits for the one before, until Ctrl-C. It is `Busy` after `timeout` seconds; without that,
-    /// when nobody has used the one before for 10 seconds.
+    /// when nobody has used the one before for 10 seconds, or other processes have written for so long.
     #[pyo3(signature = (*, comment = None, time = None, soft = false, timeout = None))]
     fn write(
         &self,
@@ -247,8 +248,8 @@ impl Database {
         };
         let comment = arguments::text("comment", comment)?;
         let (time, timeout) = (time.map(to_time).transpose()?, arguments::timeout(timeout)?);
-        let ticket = self.turn.take(py, timeout)?;
-        let made = Transaction::begin(py, writer, self.is_shared, ticket)?;
+        let (ticket, left) = self.turn.take(py, timeout)?;
+        let made = Transaction::begin(py, writer, self.is_shared, ticket, left)?;
         made.with(py, |tx| {
             if soft {
                 tx.set_level(Level::Soft);

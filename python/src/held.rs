@@ -12,13 +12,14 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
+use std::time::Duration;
 
-use annals::{Commit, Database, Result, Transaction};
+use annals::{Commit, Database, Result, Transaction, internals};
 use pyo3::prelude::*;
 
 use crate::errors::invalid;
 use crate::turn::Ticket;
-use crate::wait::{locked, until};
+use crate::wait::{locked, uninterrupted, until};
 
 /// A transaction, its database and its turn.
 pub(crate) struct Held {
@@ -29,12 +30,18 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Begins a transaction.
-    pub(crate) fn begin(database: &Database, ticket: Ticket) -> Result<Self> {
+    /// Begins a transaction. In shared mode it waits for other processes up to `timeout`, and while `is_wanted`.
+    pub(crate) fn begin(
+        database: &Database,
+        ticket: Ticket,
+        timeout: Option<Duration>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Self> {
         let database = Arc::new(database.clone());
         // SAFETY: the database has a place of its own, which outlives the transaction (invariant 1).
         let lasting: &'static Database = unsafe { &*Arc::as_ptr(&database) };
-        Ok(Self { transaction: lasting.begin()?, database, ticket })
+        let transaction = internals::begin_while(lasting, timeout, is_wanted)?;
+        Ok(Self { transaction, database, ticket })
     }
 
     /// Commits. The next transaction begins while this one waits for its flush.
@@ -73,6 +80,8 @@ pub(crate) enum By {
     Call,
     /// One that only reads, or a part of the call that takes rows.
     Part,
+    /// The end of the call that takes rows: it waits also if a signal arrives, which is handled after it.
+    End,
 }
 
 /// Where a transaction is between calls.
@@ -116,6 +125,7 @@ impl Slot {
         let now = take(&mut locked(&self.inside));
         let taken = match now {
             Some(taken) => Some(taken),
+            None if by == By::End => Some(uninterrupted(py, (&self.inside, &self.is_free), take)),
             None => until(py, (&self.inside, &self.is_free), None, take)?,
         };
         let held = taken.unwrap_or(Err("the transaction is in use")).map_err(invalid)?;

@@ -1,7 +1,9 @@
 //! Transactions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use annals::{Level, Savepoint as Point, Schema, Table};
 use pyo3::exceptions::PyAttributeError;
@@ -35,15 +37,27 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Begins a transaction. In shared mode that may wait for another process.
+    /// Begins a transaction. In shared mode that may wait for another process, until a signal ends it.
     pub(crate) fn begin(
         py: Python<'_>,
         database: annals::Database,
         is_shared: bool,
         ticket: Ticket,
+        timeout: Option<Duration>,
     ) -> PyResult<Self> {
-        let begin = move || Held::begin(&database, ticket);
-        let held = if is_shared { blocking(py, begin)? } else { py.detach(begin) };
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&interrupted);
+        let begin = move || {
+            // By the thread that waits: if its caller is interrupted, that one may write again, after it.
+            ticket.begin_use();
+            Held::begin(&database, ticket, timeout, &|| !seen.load(Ordering::Relaxed))
+        };
+        let held = match is_shared {
+            true => {
+                blocking(py, begin).inspect_err(|_| interrupted.store(true, Ordering::Relaxed))?
+            }
+            false => py.detach(begin),
+        };
         Ok(Self { slot: Slot::new(held.or_raise()?), txid: Mutex::new(None) })
     }
 
@@ -87,7 +101,7 @@ impl Transaction {
         taken.takes_rows(true);
         drop(taken);
         let done = catch_unwind(AssertUnwindSafe(what));
-        let mut taken = self.slot.take(py, By::Part)?;
+        let mut taken = self.slot.take(py, By::End)?;
         taken.takes_rows(false);
         let tx = taken.get();
         let undone = if matches!(done, Ok(Ok(_))) { Ok(()) } else { tx.roll_back_to(point) };

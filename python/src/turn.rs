@@ -121,12 +121,14 @@ impl Turn {
         locked(&self.open).is_some()
     }
 
-    /// Takes the turn, and waits for it up to `timeout`; without one, as long as the open transaction is used.
+    /// Takes the turn, and waits for it up to `timeout`; without one, as long as the open transaction is used. Returns what is
+    /// left of the timeout, too, in milliseconds.
     pub(crate) fn take(
         self: &Arc<Self>,
         py: Python<'_>,
         timeout: Option<Duration>,
-    ) -> PyResult<Ticket> {
+    ) -> PyResult<(Ticket, Option<Duration>)> {
+        let begun = now();
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         self.wait(py, timeout, Some(number))?;
@@ -135,7 +137,9 @@ impl Turn {
         numbers.push(number);
         let first = numbers.len().saturating_sub(REMEMBERED);
         variable(py)?.call_method1("set", (PyTuple::new(py, &numbers[first..])?,))?;
-        Ok(ticket)
+        let waited = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let left = timeout.map(|all| all.saturating_sub(Duration::from_millis(waited)));
+        Ok((ticket, left))
     }
 
     /// Waits until no transaction is open.

@@ -57,6 +57,23 @@ pub(crate) fn blocking<T: Send + 'static>(
     }
 }
 
+/// Waits until `ready` returns something, also if signals arrive.
+pub(crate) fn uninterrupted<S: Send, T: Send>(
+    py: Python<'_>,
+    (state, changed): (&Mutex<S>, &Condvar),
+    mut ready: impl FnMut(&mut S) -> Option<T> + Send,
+) -> T {
+    py.detach(|| {
+        let mut state = locked(state);
+        loop {
+            if let Some(found) = ready(&mut state) {
+                return found;
+            }
+            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    })
+}
+
 /// Waits until `ready` returns something; `None` at the deadline. Signals are handled meanwhile.
 pub(crate) fn until<S: Send, T: Send>(
     py: Python<'_>,

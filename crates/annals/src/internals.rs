@@ -28,6 +28,19 @@ pub fn follow(database: &crate::Database, owner: &str) {
     database.follow(owner);
 }
 
+/// Begins a transaction, as [`Database::begin`](crate::Database::begin) does. In shared mode it waits for other processes up
+/// to `timeout`, or that of the options, and while `is_wanted`, which it asks all the time.
+///
+/// # Errors
+/// Those of [`Database::begin`](crate::Database::begin); `Busy`; `Cancelled`: it isn't wanted any more.
+pub fn begin_while<'db>(
+    database: &'db crate::Database,
+    timeout: Option<std::time::Duration>,
+    is_wanted: &dyn Fn() -> bool,
+) -> crate::Result<crate::Transaction<'db>> {
+    database.begin_while(timeout, is_wanted)
+}
+
 /// Keeps the frames of a transaction beside the journal: see [`Proposal`]. To be called before its first change.
 ///
 /// # Errors

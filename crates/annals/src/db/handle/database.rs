@@ -168,6 +168,19 @@ impl Database {
     /// `Poisoned` after a failed flush, or in a forked child; `Io` if the bytes that a failed transaction wrote
     /// can't be truncated.
     pub fn begin(&self) -> Result<Transaction<'_>> {
+        self.begin_by(Segment::take_turn)
+    }
+
+    /// Begins a transaction; in shared mode waits up to `timeout`, or that of the [`Options`], and while `is_wanted`.
+    pub(crate) fn begin_while(
+        &self,
+        timeout: Option<Duration>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Transaction<'_>> {
+        self.begin_by(|segment| segment.take_turn_while(timeout, is_wanted))
+    }
+
+    fn begin_by(&self, take: impl Fn(&Segment) -> Result<()>) -> Result<Transaction<'_>> {
         let inner = self.inner();
         inner.check_origin()?;
         inner.refuse_nesting()?;
@@ -175,7 +188,7 @@ impl Database {
         let mut writing = inner.core.writing.lock();
         // With the lock: closing waits for it.
         let open = inner.check_open();
-        let begun = open.and_then(|()| shared::take_or_join_turn(inner, &mut writing));
+        let begun = open.and_then(|()| shared::take_or_join_turn(inner, &mut writing, take));
         let begun = begun.and_then(|()| {
             writing.writer.begin(inner.level).inspect_err(|_| shared::end_turn(inner))
         });

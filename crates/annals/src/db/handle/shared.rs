@@ -126,13 +126,17 @@ pub(in crate::db) fn stay_in_turn(db: &Inner) -> Option<Staying<'_>> {
 }
 
 /// Takes the turn for a transaction, or joins the turn of other threads' commits in this process.
-pub(in crate::db) fn take_or_join_turn(db: &Inner, writing: &mut Writing) -> Result<()> {
+pub(in crate::db) fn take_or_join_turn(
+    db: &Inner,
+    writing: &mut Writing,
+    take: impl Fn(&Segment) -> Result<()>,
+) -> Result<()> {
     let Some(sharing) = db.sharing() else { return Ok(()) };
     db.checkpoints().check_usable()?;
     sharing.check_schema()?;
     let segment = db.segment().load_full();
     let may_join = || segment.turns.as_ref().is_some_and(Turns::is_unwanted);
-    if sharing.users.join(may_join) { Ok(()) } else { take_turn(db, writing) }
+    if sharing.users.join(may_join) { Ok(()) } else { take_turn_by(db, writing, take) }
 }
 
 /// Returns true if no other handle has the file open for writing. Closes the files that keep it open.

@@ -42,6 +42,17 @@ impl Segment {
         self.turns.as_ref().map_or(Ok(()), |turns| turns.take_within(timeout))
     }
 
+    /// Waits for it up to `timeout`, or as long as a transaction usually does, and while `is_wanted`.
+    pub(in crate::db) fn take_turn_while(
+        &self,
+        timeout: Option<Duration>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        self.turns.as_ref().map_or(Ok(()), |turns| {
+            turns.take_while(timeout.unwrap_or_else(|| turns.timeout()), is_wanted)
+        })
+    }
+
     /// Takes the right to write the segment if it is free and no other waits for it. Always in exclusive mode.
     pub(in crate::db) fn try_to_take_turn(&self) -> Result<bool> {
         self.turns.as_ref().map_or(Ok(true), Turns::try_take)

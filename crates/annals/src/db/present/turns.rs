@@ -15,7 +15,8 @@ use crate::{Error, ErrorKind, Result};
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
 
 /// The advice to a refused process: the program and the library have different words for it.
-const WAIT_LONGER: &str = "wait longer (--timeout of the program, `Options::lock_timeout`)";
+const WAIT_LONGER: &str =
+    "wait longer (--timeout of the program, `timeout=` in Python, `Options::lock_timeout`)";
 
 /// The state needed to acquire the right to write.
 #[derive(Debug)]
@@ -108,10 +109,19 @@ impl Turns {
 
     /// Waits up to `timeout` for the right to write frames.
     pub(in crate::db) fn take_within(&self, timeout: Duration) -> Result<()> {
+        self.take_while(timeout, &|| true)
+    }
+
+    /// Waits up to `timeout` for the right to write frames, as long as `is_wanted`.
+    pub(in crate::db) fn take_while(
+        &self,
+        timeout: Duration,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let begun = self.clock.elapsed();
         // Doesn't wait if no other process waits: then the turn lock is free as well.
-        self.wait_for(Lock::Turn, begun, timeout)?;
-        let taken = self.wait_for(Lock::Tail, begun, timeout);
+        self.wait_for(Lock::Turn, begun, timeout, is_wanted)?;
+        let taken = self.wait_for(Lock::Tail, begun, timeout, is_wanted);
         let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
         taken?;
         let_go.inspect_err(|_| self.end())
@@ -146,7 +156,7 @@ impl Turns {
             return Ok(claim());
         }
         let Some(timeout) = waits else { return Ok(None) };
-        match self.wait_for(Lock::Backfill, self.clock.elapsed(), timeout) {
+        match self.wait_for(Lock::Backfill, self.clock.elapsed(), timeout, &|| true) {
             Err(error) if error.kind() == ErrorKind::Busy => {
                 let holder = self.storage.holder(Lock::Backfill);
                 let who = holder
@@ -170,9 +180,19 @@ impl Turns {
         let _ = self.storage.unlock(Lock::Tail);
     }
 
-    fn wait_for(&self, which: Lock, begun: Duration, timeout: Duration) -> Result<()> {
+    fn wait_for(
+        &self,
+        which: Lock,
+        begun: Duration,
+        timeout: Duration,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let [mut pause, longest] = PAUSES;
         while !self.try_lock(which)? {
+            if !is_wanted() {
+                let message = format!("{}: nobody waits for the turn any more", self.name);
+                return Err(Error::new(ErrorKind::Cancelled, message));
+            }
             if self.clock.elapsed().saturating_sub(begun) >= timeout {
                 return Err(self.busy(timeout));
             }
