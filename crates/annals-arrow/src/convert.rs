@@ -199,7 +199,9 @@ pub(crate) fn value(ty: Type, wide: Wide<'_>) -> Option<ValueRef<'_>> {
         (Type::Bool, Wide::Bool(v)) => ValueRef::Bool(v),
         (Type::Float32, Wide::Float32(v)) => ValueRef::Float32(v),
         (Type::Float32, Wide::Float64(v)) => narrow(v).map(ValueRef::Float32)?,
-        (Type::Float32, Wide::Integer(v)) => narrow(float(v)?).map(ValueRef::Float32)?,
+        (Type::Float32, Wide::Integer(v)) => {
+            ValueRef::Float32(Some(v as f32).filter(|float| *float as i128 == v)?)
+        }
         (Type::Float64, Wide::Float64(v)) => ValueRef::Float64(v),
         (Type::Float64, Wide::Float32(v)) => ValueRef::Float64(v.into()),
         (Type::Float64, Wide::Integer(v)) => ValueRef::Float64(float(v)?),
@@ -244,15 +246,17 @@ fn integer(ty: Type, number: i128) -> Option<ValueRef<'static>> {
     annals_schema::column_types!(integers, integer)
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "only what is the same afterwards is taken")]
 fn float(number: i128) -> Option<f64> {
     let float = number as f64;
-    (float.abs() <= EXACT).then_some(float)
+    (float as i128 == number).then_some(float)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "only what is the same afterwards is taken")]
+/// Rounds a float to one of 32 bits, as one of a text is; but doesn't make it infinite.
+#[expect(clippy::cast_possible_truncation, reason = "who has a field of 32 bits wants it rounded")]
 fn narrow(float: f64) -> Option<f32> {
     let narrow = float as f32;
-    (float.is_nan() || f64::from(narrow) == float).then_some(narrow)
+    (narrow.is_finite() || !float.is_finite()).then_some(narrow)
 }
 
 fn decimal(scale: u8, wide: Wide<'_>) -> Option<AnyDecimal> {

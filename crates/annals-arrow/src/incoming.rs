@@ -155,7 +155,10 @@ impl Incoming {
                 sink.write_blob(bytes).map(ValueRef::Blob)
             }
             Some(value) => Ok(value),
-            None => Err(self.misfit(row, &field.name, wide, &field.ty.to_string())),
+            None => {
+                let what = format!("a value of type {}", field.ty);
+                Err(self.misfit(row, &field.name, wide, &what))
+            }
         }
     }
 
@@ -169,11 +172,9 @@ impl Incoming {
         })
     }
 
-    fn misfit(&self, row: usize, name: &str, wide: Wide<'_>, ty: &str) -> Error {
+    fn misfit(&self, row: usize, name: &str, wide: Wide<'_>, what: &str) -> Error {
         let (table, row) = (&self.table.name, self.row(row));
-        Error::invalid(format!(
-            "{row}: table `{table}`, field `{name}`: {wide} isn't a value of type {ty}"
-        ))
+        Error::invalid(format!("{row}: table `{table}`, field `{name}`: {wide} isn't {what}"))
     }
 }
 

@@ -9,8 +9,8 @@ use annals_arrow::{Batches, are_ids, field_type_of, ipc, parquet};
 use arrow_array::types::Float16Type;
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, Date32Array, Decimal32Array, Decimal64Array,
-    Decimal128Array, Decimal256Array, FixedSizeBinaryArray, Float16Array, Int8Array, Int64Array,
-    LargeStringArray, NullArray, RecordBatch, RecordBatchIterator, StringArray,
+    Decimal128Array, Decimal256Array, FixedSizeBinaryArray, Float16Array, Float64Array, Int8Array,
+    Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchIterator, StringArray,
     TimestampSecondArray, UInt16Array,
 };
 use arrow_ipc::CompressionType;
@@ -189,6 +189,39 @@ fn a_misfit_is_shown_as_users_write_it_with_its_row_in_the_file() {
     let wide = column(Arc::new(wide.with_precision_and_scale(76, 0).unwrap()));
     let decimal = schema("add_field t v decimal(0)\n");
     assert!(message(&decimal, vec![wide]).contains("more digits than 128 bits hold"));
+}
+
+#[test]
+fn whole_numbers_are_not_rounded_to_floats() {
+    let column = |numbers: &[i64]| {
+        batches_of(vec![batch(vec![("v", Arc::new(Int64Array::from(numbers.to_vec())))])])
+    };
+    for (ty, exact, rounded) in [
+        ("float64", [1 << 53, 1 << 62], [(1 << 53) + 1, i64::MAX]),
+        ("float32", [1 << 24, 1 << 62], [(1 << 24) + 1, (1 << 53) + 1]),
+    ] {
+        let schema = schema(&format!("add_field t v {ty}\n"));
+        assert!(copied(&schema, column(&exact)).is_ok());
+        for number in rounded {
+            let error = copied(&schema, column(&[0, number])).map(drop).unwrap_err().to_string();
+            let said = format!("row 1 (counted from 0): table `t`, field `v`: {number} isn't");
+            assert!(error.starts_with(&said), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_float_is_rounded_to_its_field_but_not_to_infinity() {
+    let column = |float: f64| vec![batch(vec![("v", Arc::new(Float64Array::from(vec![float])))])];
+    let single = schema("add_field t v float32\n");
+    for float in [0.1, 1.0 / 3.0, -0.0, f64::INFINITY, f64::NAN] {
+        let copy = copied(&single, batches_of(column(float))).unwrap();
+        let now = copy.read();
+        let row = now.table(TABLE).unwrap().get(annals::RowId(0)).unwrap();
+        let annals::ValueRef::Float32(found) = row.value(annals::FieldNumber(0)) else { panic!() };
+        assert_eq!(found.to_bits(), (float as f32).to_bits());
+    }
+    assert!(message(&single, column(1e39)).contains("1e39 isn't a value of type float32"));
 }
 
 #[test]
