@@ -1,10 +1,14 @@
 //! Databases on servers, which are read by ranges: what a question needs is fetched.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use annals::{Options, Result};
 use annals_replica::lazy::Web;
-use annals_replica::{Fetching, Http, Lazy, Ranges};
+use annals_replica::{Fetching, Http, Lazy, Patience, Ranges};
+
+/// How long a server that doesn't answer is tried.
+const UNREACHABLE_AFTER: Duration = Duration::from_secs(5);
 
 /// True if a path is a URL.
 pub(crate) fn is_url(path: &str) -> bool {
@@ -19,5 +23,6 @@ pub(crate) fn open(url: &str, token: Option<String>) -> Result<Lazy> {
         true => Arc::new(Web::new(url, token)?),
         false => Arc::new(Http::new(url, token)?),
     };
-    Lazy::in_memory(ranges, &Options::new(), Fetching::default())
+    let patience = Patience { deadline: UNREACHABLE_AFTER, ..Patience::default() };
+    Lazy::in_memory(ranges, &Options::new(), Fetching { patience, ..Fetching::default() })
 }

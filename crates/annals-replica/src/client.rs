@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, ClientBuilder, IntoUrl, Method, RequestBuilder, StatusCode};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -36,9 +36,21 @@ impl ServerAccess {
         let token = variable("ANNALS_TOKEN").and_then(|token| token.into_string().ok());
         Self { token, authority: variable("ANNALS_CA").map(Into::into) }
     }
+
+    /// Refuses a token that no request can have.
+    pub(crate) fn check_token(&self) -> Result<(), &'static str> {
+        let fits = |token: &String| HeaderValue::from_str(token).is_ok();
+        if self.token.as_ref().is_none_or(fits) {
+            return Ok(());
+        }
+        Err("the token has a line break, or another sign that no token has")
+    }
 }
 
-/// How long connecting may take, and how long a server may be silent in an answer.
+/// How long connecting may take.
+const CONNECTING: Duration = Duration::from_secs(5);
+
+/// How long a server may be silent in an answer.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
 /// Keeps connections open, and uses them again; a broken one is replaced by the next request.
@@ -145,7 +157,7 @@ impl Client {
         // Another provider may have been chosen by the program.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let usual = reqwest::Client::builder()
-            .connect_timeout(SILENCE)
+            .connect_timeout(CONNECTING)
             .redirect(of_same_origin())
             .http2_initial_stream_window_size(8 << 20)
             .http2_initial_connection_window_size(16 << 20)
