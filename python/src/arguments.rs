@@ -22,7 +22,9 @@ fn refused(name: &str, takes: &str, given: &Bound<'_, PyAny>) -> PyErr {
 pub(crate) fn text(name: &str, given: Argument<'_, '_>) -> PyResult<Option<String>> {
     let read = |given: &Bound<'_, PyAny>| {
         let text = given.cast::<PyString>().map_err(|_| refused(name, "a text", given))?;
-        Ok(text.to_str()?.to_owned())
+        // Halves of surrogate pairs have no UTF-8.
+        let text = text.to_str().map_err(|_| refused(name, "a text of whole characters", given))?;
+        Ok(text.to_owned())
     };
     given.map(read).transpose()
 }

@@ -85,7 +85,10 @@ fn read_parameters(given: Option<&Bound<'_, PyAny>>) -> PyResult<Parameters> {
         let named = named.iter().map(|(name, value)| Ok((name.extract()?, parameter(&value)?)));
         return Ok(Parameters::Named(named.collect::<PyResult<_>>()?));
     }
-    let listed = given.try_iter()?.map(|value| parameter(&value?));
+    let all = given.try_iter().map_err(|_| {
+        invalid(format!("params: write a list for `?`, or a dict for `:name`, not {given}"))
+    })?;
+    let listed = all.map(|value| parameter(&value?));
     Ok(Parameters::Listed(listed.collect::<PyResult<_>>()?))
 }
 
@@ -99,7 +102,8 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Integer(truth.into()));
     }
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Value::Text(text.to_str()?.to_owned()));
+        let whole = |_| invalid("params: a text has half a character, which has no UTF-8");
+        return Ok(Value::Text(text.to_str().map_err(whole)?.to_owned()));
     }
     if value.is_instance_of::<pyo3::types::PyInt>() || value.hasattr("__index__")? {
         return match (value.extract::<i64>(), value.extract::<u64>()) {
@@ -109,7 +113,7 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         };
     }
     if value.is_instance_of::<pyo3::types::PyFloat>() {
-        return Ok(Value::Real(value.extract()?));
+        return Ok(real(value.extract()?));
     }
     if let Some(bytes) = bytes_of(value)? {
         return Ok(Value::Blob(bytes));
@@ -119,13 +123,18 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     let class = value.get_type().name()?.to_string();
     match class.as_str() {
-        "Decimal" => {
+        "Decimal" if value.call_method0("is_finite")?.is_truthy()? => {
             Ok(Value::Text(value.call_method1("__format__", ("f",))?.str()?.to_str()?.to_owned()))
         }
         "date" | "UUID" => Ok(Value::Text(value.str()?.to_str()?.to_owned())),
-        "float16" | "float32" => Ok(Value::Real(value.extract()?)),
+        "float16" | "float32" => Ok(real(value.extract()?)),
         _ => Err(invalid(format!("params: {class} isn't a type of SQLite's values"))),
     }
+}
+
+/// Returns a float as those of fields are: SQLite has no NaN.
+fn real(number: f64) -> Value {
+    if number.is_nan() { Value::Text("NaN".to_owned()) } else { Value::Real(number) }
 }
 
 impl Answer {

@@ -72,24 +72,28 @@ pub(crate) fn time(py: Python<'_>, time: Timestamp) -> PyResult<Py<PyAny>> {
 
 /// Reads a time from a `datetime`, which must have a zone.
 pub(crate) fn to_time(value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
-    let py = value.py();
-    let classes = classes(py)?;
     if !is_time(value)? {
         return Err(invalid(format!("{} is no time: write a datetime", value.repr()?)));
     }
-    if value.getattr("tzinfo")?.is_none() {
-        return Err(invalid(format!(
-            "{value} has no time zone; write datetime(.., tzinfo=timezone.utc)"
-        )));
+    instant(value)?.map_err(invalid)
+}
+
+/// Reads the time of a `datetime`, or returns what is wrong with it.
+fn instant(value: &Bound<'_, PyAny>) -> PyResult<Result<Timestamp, String>> {
+    let classes = classes(value.py())?;
+    if value.call_method0("utcoffset")?.is_none() {
+        let wrong = format!("{value} has no time zone; write datetime(.., tzinfo=timezone.utc)");
+        return Ok(Err(wrong));
     }
+    let py = value.py();
     let since = value.call_method1("__sub__", (classes.epoch.bind(py),))?;
     let (count, rest): (i64, Bound<'_, PyAny>) =
         since.call_method1("__divmod__", (classes.microsecond.bind(py),))?.extract()?;
     // Those of pandas have nanoseconds.
     if rest.is_truthy()? {
-        return Err(invalid(format!("{value} isn't a whole number of microseconds; round it")));
+        return Ok(Err(format!("{value} isn't a whole number of microseconds; round it")));
     }
-    Ok(Timestamp(count))
+    Ok(Ok(Timestamp(count)))
 }
 
 /// True if it is a `datetime`.
@@ -104,6 +108,11 @@ pub(crate) fn keyword_field(py: Python<'_>, table: &Table, name: &str) -> PyResu
         Some(place) if is_keyword(py, name)? => Ok(Some(place)),
         _ => Ok(None),
     }
+}
+
+/// Returns what a field `id` of a table is called where `id` is the id of the row, as in its Arrow stream.
+pub(crate) fn whole_id(table: &Table) -> Option<String> {
+    table.field_named("id").map(|field| format!("{}.{}", table.name, field.name))
 }
 
 /// True if Python can't say a name as an attribute.
@@ -160,6 +169,10 @@ pub(crate) enum Given {
 
 /// Reads the value of a field.
 pub(crate) fn of_python(field: &Field, value: &Bound<'_, PyAny>) -> PyResult<Given> {
+    if field.ty == Type::Timestamp && is_time(value)? && !is_missing(value)? {
+        let time = instant(value)?.map(|time| Given::Value(Value::Timestamp(time.0)));
+        return time.map_err(|wrong| invalid(format!("field `{}`: {wrong}", field.name)));
+    }
     let read = read(field.ty, value)?;
     read.ok_or_else(|| {
         let kind = value.get_type();
@@ -170,8 +183,8 @@ pub(crate) fn of_python(field: &Field, value: &Bound<'_, PyAny>) -> PyResult<Giv
     })
 }
 
-/// Returns the bytes of an object that has nothing else: items of more than one byte aren't taken, whose bytes differ
-/// between machines.
+/// Returns the bytes of `bytes`, a `bytearray` or a `memoryview` of single bytes. Much else can be seen as bytes: times of
+/// numpy, and arrays, whose bytes differ between machines.
 pub(crate) fn bytes_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Some(bytes.as_bytes().to_vec()));
@@ -179,7 +192,7 @@ pub(crate) fn bytes_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if let Ok(bytes) = value.cast::<PyByteArray>() {
         return Ok(Some(bytes.to_vec()));
     }
-    let Ok(view) = PyMemoryView::from(value) else { return Ok(None) };
+    let Ok(view) = value.cast::<PyMemoryView>() else { return Ok(None) };
     if view.getattr("itemsize")?.extract::<usize>()? != 1 {
         return Ok(None);
     }
@@ -236,6 +249,27 @@ fn whole(value: &Bound<'_, PyAny>) -> Option<i128> {
     value.call_method0("__index__").ok()?.extract().ok()
 }
 
+/// Returns how many units of the last of so many decimals a `Decimal` is, if it is a whole number of them.
+fn units_of(value: &Bound<'_, PyAny>, scale: u8) -> PyResult<Option<i128>> {
+    let parts = value.call_method0("as_tuple")?;
+    let (is_negative, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) = parts.extract()?;
+    // Infinities and those that are no numbers have a letter there.
+    let Ok(mut exponent) = exponent.extract::<i64>() else { return Ok(None) };
+    let mut text: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
+    while text.len() > 1 && text.ends_with('0') {
+        text.pop();
+        exponent += 1;
+    }
+    let sign = if is_negative == 1 { "-" } else { "" };
+    let Ok(number) = format!("{sign}{text}").parse::<i128>() else { return Ok(None) };
+    Ok(if number == 0 { Some(0) } else { scaled(number, exponent + i64::from(scale)) })
+}
+
+/// Returns a number times a power of ten, if that is a whole number that fits.
+fn scaled(number: i128, by: i64) -> Option<i128> {
+    number.checked_mul(10_i128.checked_pow(u32::try_from(by).ok()?)?)
+}
+
 fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
     if is_missing(value)? {
         return Ok(Some(Given::Value(Value::Null)));
@@ -263,7 +297,6 @@ fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
         Type::String | Type::Json => text().map(|text| Value::String(text.to_owned())),
         Type::Bytes | Type::FixedBytes(_) => bytes_of(value)?.map(Value::Bytes),
         Type::Blob => return Ok(bytes_of(value)?.map(Given::Blob)),
-        Type::Timestamp if is_time(value)? => Some(Value::Timestamp(to_time(value)?.0)),
         Type::Timestamp => {
             far(text(), |time: &Timestamp| time.date().year()).map(|time| Value::Timestamp(time.0))
         }
@@ -285,12 +318,11 @@ fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
             false => text().and_then(|text| text.parse().ok()).map(Value::Uuid),
         },
         Type::Decimal(scale) => {
-            let is_decimal = value.is_instance(decimal_class(value.py())?)?;
-            let written = match (is_decimal, whole()) {
-                (true, _) => Some(value.call_method1("__format__", ("f",))?.extract::<String>()?),
-                (false, whole) => whole.map(|whole| whole.to_string()),
+            let units = match value.is_instance(decimal_class(value.py())?)? {
+                true => units_of(value, scale)?,
+                false => whole().and_then(|whole| scaled(whole, scale.into())),
             };
-            written.and_then(|text| AnyDecimal::parse(&text, scale).ok()).map(Value::Decimal)
+            units.map(|units| Value::Decimal(AnyDecimal::new(units, scale)))
         }
         Type::Enum(variants) => text().and_then(|text| variants.named(text)).map(Value::Enum),
         Type::Reference(..) => {
