@@ -1,18 +1,20 @@
 //! Arrow's interface for Python: streams of record batches in capsules.
 #![allow(unsafe_code, reason = "a capsule is an address, and Arrow's C interface is made of them")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use annals::{FieldNumber, Schema, Table, Type};
-use annals_arrow::{Batches, Incoming};
+use annals::{FieldNumber, Schema, Snapshot, Table, TableNumber, Txid, Type};
+use annals_arrow::{Incoming, Options, PastBatches};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Schema as Columns, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict};
 
 use crate::errors::{OrRaise as _, invalid};
+use crate::values::whole_id;
+use crate::wait::blocking;
 
 /// Returns a stream of batches as a capsule. Who takes it owns it; if nobody does, the capsule's destructor drops it.
 pub(crate) fn stream<'py>(
@@ -51,11 +53,20 @@ impl Frame {
         let capsule = capsule
             .cast::<PyCapsule>()
             .map_err(|_| invalid("__arrow_c_stream__ returned no capsule"))?;
-        let address = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
+        let address = capsule
+            .pointer_checked(Some(c"arrow_array_stream"))
+            .map_err(|_| invalid("__arrow_c_stream__ returned a capsule of something else"))?;
         // SAFETY: a capsule of that name holds an initialised stream, which is moved out of it: Arrow's interface for
         // Python says so. What is left in its place is a released one.
         let reader = unsafe { ArrowArrayStreamReader::from_raw(address.cast().as_ptr()) };
-        let stream = reader.map_err(annals_arrow::from_arrow).or_raise()?;
+        let stream = reader.map_err(|error| {
+            let kind = data.get_type();
+            let kind = kind.name().map_or_else(|_| "it".to_owned(), |name| name.to_string());
+            invalid(format!(
+                "{kind}: the Arrow stream has no columns that can be read: of a Series, .to_frame() has one, and \
+                 .to_list() the values ({error})"
+            ))
+        })?;
         let all = stream.schema();
         // An index without a name, which pandas adds to a frame whose rows were chosen.
         let is_column = |place: &usize| !all.field(*place).name().starts_with("__index_level_");
@@ -68,19 +79,25 @@ impl Frame {
         Ok(Some(Self { stream, columns, kept }))
     }
 
+    /// Calls a column `id` as that field is called beside the ids of the rows, if the table has such a field, and the column is
+    /// alone.
+    pub(crate) fn name_field_id(&mut self, table: &Table) {
+        let Some(whole) = whole_id(table) else { return };
+        let (Ok(place), Err(_)) = (self.columns.index_of("id"), self.columns.index_of(&whole))
+        else {
+            return;
+        };
+        let mut columns: Vec<FieldRef> = self.columns.fields().iter().cloned().collect();
+        if let Some(column) = columns.get_mut(place) {
+            *column = Arc::new(column.as_ref().clone().with_name(whole));
+        }
+        self.columns = Arc::new(Columns::new(columns));
+    }
+
     /// Returns the way from the columns to the fields of a table.
     pub(crate) fn way(&self, schema: &Schema, table: &Table) -> PyResult<Incoming> {
         let way = Incoming::new(schema, table.number, &self.columns).or_raise()?;
         let name = &table.name;
-        if table.field_named("id").is_some() {
-            let whole = format!("{name}.id");
-            if self.columns.index_of("id").is_ok() && self.columns.index_of(&whole).is_err() {
-                return Err(invalid(format!(
-                    "table `{name}` has a field `id`: name its column \"{whole}\"; a column `id` beside it has the \
-                     ids of the rows"
-                )));
-            }
-        }
         for column in self.columns.fields() {
             let field = table.field_named(column.name()).map(|field| field.ty);
             if let (Some(Type::Timestamp), DataType::Timestamp(_, None)) =
@@ -99,9 +116,9 @@ impl Frame {
     /// Returns the fields of a table that the frame has.
     pub(crate) fn present(&self, table: &Table) -> Vec<FieldNumber> {
         let has = |name: &str| self.columns.index_of(name).is_ok();
-        let whole = |name: &str| format!("{}.{name}", table.name);
+        let whole = whole_id(table).unwrap_or_default();
         let fields = table.fields.iter().filter(|field| match field.name.as_str() {
-            "id" => has(&whole("id")),
+            "id" => has(&whole),
             name => has(name),
         });
         fields.map(|field| field.number).collect()
@@ -135,9 +152,41 @@ fn with_types<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     data.call_method1("cast", (types,))
 }
 
-/// Changes of one table's rows, to be taken once as an Arrow stream.
-#[pyclass(module = "annals")]
-pub(crate) struct Changeset(pub(crate) Mutex<Option<Batches>>);
+/// Changes of one table's rows, as an Arrow stream.
+#[pyclass(frozen, module = "annals")]
+pub(crate) struct Changeset {
+    snapshot: Snapshot,
+    table: TableNumber,
+    /// The first and the last transaction.
+    of: [Txid; 2],
+}
+
+impl Changeset {
+    /// Finds the changes, which may take long.
+    pub(crate) fn new(
+        py: Python<'_>,
+        snapshot: &Snapshot,
+        table: TableNumber,
+        of: [Txid; 2],
+    ) -> PyResult<Self> {
+        let made = Self { snapshot: snapshot.clone(), table, of };
+        // What isn't kept is an error now.
+        made.batches(py).map(|_| made)
+    }
+
+    /// Returns the changes from the first one on: some readers ask twice, first for the schema.
+    fn batches(&self, py: Python<'_>) -> PyResult<PastBatches> {
+        let (snapshot, table, [first, last]) = (self.snapshot.clone(), self.table, self.of);
+        let batches = blocking(py, move || {
+            let changes = match first {
+                Txid(0) => snapshot.changes(..=last)?,
+                first => snapshot.changes(first..=last)?,
+            };
+            PastBatches::changes(&snapshot, table, changes, Options::for_memory())
+        });
+        batches?.or_raise()
+    }
+}
 
 #[pymethods]
 impl Changeset {
@@ -149,10 +198,11 @@ impl Changeset {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        let taken = self.0.lock().map_or(None, |mut batches| batches.take());
-        let batches =
-            taken.ok_or_else(|| invalid("the changes were taken already; ask for them again"))?;
-        let stream = FFI_ArrowArrayStream::new(batches);
-        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+        stream(py, self.batches(py)?)
+    }
+
+    /// The Arrow schema of the stream.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema(py, &self.batches(py)?)
     }
 }

@@ -45,7 +45,8 @@ pub(crate) fn missing(schema: &Whole, table: &Schema, name: &str) -> String {
 /// Returns the names of an object's class, and these: what completion shows.
 pub(crate) fn listed<T>(object: &Bound<'_, T>, names: Vec<String>) -> PyResult<Vec<String>> {
     let mut all: Vec<String> = object.as_any().get_type().dir()?.extract()?;
-    all.extend(names);
+    let others: Vec<String> = names.into_iter().filter(|name| !all.contains(name)).collect();
+    all.extend(others);
     Ok(all)
 }
 

@@ -107,9 +107,13 @@ impl Putting<'_, '_> {
 
     fn needed(&self, id: Option<RowId>) -> Result<RowId> {
         id.ok_or_else(|| {
+            let name = &self.table.name;
+            let which = match self.table.field_named("id") {
+                None => String::new(),
+                Some(_) => format!("; beside that its field `id` is `{name}.id`"),
+            };
             Error::invalid(format!(
-                "table `{}`: a row has no `id`, which says what it is",
-                self.table.name
+                "table `{name}`: a row has no `id`, which says what it is{which}"
             ))
         })
     }

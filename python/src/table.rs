@@ -1,9 +1,9 @@
 //! Tables of a snapshot.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use annals::{RowId, Snapshot, Table as Schema};
-use annals_arrow::{Options, PastBatches, TableBatches};
+use annals::{RowId, Snapshot, Table as Schema, Txid};
+use annals_arrow::TableBatches;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};
@@ -16,7 +16,6 @@ use crate::index::{self, Index};
 use crate::rows::{Rest, Row, RowIterator, Rows};
 use crate::source::Source;
 use crate::values::row_id;
-use crate::wait::blocking;
 
 /// A table of a snapshot: rows by id, iterable, and an Arrow stream. Its indexes are attributes.
 ///
@@ -39,6 +38,11 @@ pub(crate) struct Table {
 impl Table {
     fn source(&self) -> Source {
         Source::Snapshot(self.snapshot.clone())
+    }
+
+    fn named(&self, name: &str) -> Option<Index> {
+        let number = index::named(self.snapshot.schema(), &self.table, name)?;
+        Some(Index { source: self.source(), table: Arc::clone(&self.table), number })
     }
 }
 
@@ -195,25 +199,21 @@ impl Table {
         first: Option<&Bound<'_, PyAny>>,
         last: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Changeset> {
-        let first = arguments::count("first", first)?.unwrap_or(0);
-        let last = arguments::count("last", last)?.map_or(self.snapshot.txid(), annals::Txid);
-        let (snapshot, table) = (self.snapshot.clone(), self.table.number);
-        let batches = blocking(py, move || {
-            let changes = match first {
-                0 => snapshot.changes(..=last)?,
-                first => snapshot.changes(annals::Txid(first)..=last)?,
-            };
-            PastBatches::changes(&snapshot, table, changes, Options::for_memory())
-        })?;
-        Ok(Changeset(Mutex::new(Some(Box::new(batches.or_raise()?)))))
+        let first = arguments::count("first", first)?.map_or(Txid(0), Txid);
+        let last = arguments::count("last", last)?.map_or(self.snapshot.txid(), Txid);
+        Changeset::new(py, &self.snapshot, self.table.number, [first, last])
+    }
+
+    /// Returns the index of a name, also if an attribute of that name is something else.
+    fn index(&self, name: &str) -> PyResult<Index> {
+        self.named(name)
+            .ok_or_else(|| not_found(index::missing(self.snapshot.schema(), &self.table, name)))
     }
 
     fn __getattr__(&self, name: &str) -> PyResult<Index> {
-        let number = index::named(self.snapshot.schema(), &self.table, name);
-        let number = number.ok_or_else(|| {
+        self.named(name).ok_or_else(|| {
             PyAttributeError::new_err(index::missing(self.snapshot.schema(), &self.table, name))
-        })?;
-        Ok(Index { source: self.source(), table: Arc::clone(&self.table), number })
+        })
     }
 
     fn __dir__(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {

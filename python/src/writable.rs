@@ -15,7 +15,7 @@ use crate::rows::{Row as Found, RowIterator, Rows};
 use crate::source::Source;
 use crate::table;
 use crate::transaction::Transaction;
-use crate::values::{Given, keyword_field, of_python, row_id};
+use crate::values::{Given, keyword_field, of_python, row_id, whole_id};
 
 /// A table in a transaction: its rows can be read, as those of a snapshot, and changed. Each call is done wholly or not at
 /// all.
@@ -34,15 +34,26 @@ use crate::values::{Given, keyword_field, of_python, row_id};
 pub(crate) struct WritableTable {
     transaction: Py<Transaction>,
     table: Arc<Schema>,
+    /// What a field `id` is called beside the id of its row.
+    whole_id: Option<String>,
 }
 
 impl WritableTable {
     pub(crate) fn new(transaction: Py<Transaction>, table: Schema) -> Self {
-        Self { transaction, table: Arc::new(table) }
+        Self { transaction, whole_id: whole_id(&table), table: Arc::new(table) }
     }
 
     fn source(&self, py: Python<'_>) -> Source {
         Source::Transaction(self.transaction.clone_ref(py))
+    }
+
+    fn named(&self, py: Python<'_>, name: &str) -> PyResult<Result<Index, String>> {
+        let (source, table) = (self.source(py), &self.table);
+        let number = source.look(py, |view, _| {
+            let number = index::named(view.schema(), table, name);
+            Ok(number.ok_or_else(|| index::missing(view.schema(), table, name)))
+        })?;
+        Ok(number.map(|number| Index { source, table: Arc::clone(table), number }))
     }
 
     fn no_field(&self, name: &str) -> PyErr {
@@ -54,12 +65,18 @@ impl WritableTable {
         ))
     }
 
-    /// Reads a row of a dictionary. `id` is the row's id, unless a field has that name.
+    /// Reads a row of a dictionary. `id` is the row's id, unless it is a field.
     fn read(&self, fields: &Bound<'_, PyDict>) -> PyResult<Row> {
         let mut row = Row::default();
         let mut found = 0;
+        // Beside it, `id` is the row's.
+        let whole = match &self.whole_id {
+            Some(whole) if fields.contains(whole)? => Some(whole.as_str()),
+            _ => None,
+        };
         for field in &self.table.fields {
-            row.values.push(match fields.get_item(&field.name)? {
+            let name = whole.filter(|_| field.name == "id").unwrap_or(&field.name);
+            row.values.push(match fields.get_item(name)? {
                 None => Given::Value(field.default_value()),
                 Some(value) => {
                     found += 1;
@@ -75,11 +92,13 @@ impl WritableTable {
             let name: String = name.extract().map_err(|_| {
                 invalid(format!("{name} is no name of a field: the keys of a row are strings"))
             })?;
-            match self.table.field_named(&name) {
-                None if name == "id" && value.is_none() => {}
-                None if name == "id" => row.id = Some(self.id(&value)?),
-                None => self.read_keyword(&mut row, &name, &value)?,
-                Some(_) => {}
+            let is_field = self.table.field_named(&name).is_some();
+            match name.as_str() {
+                "id" if is_field && whole.is_none() => {}
+                "id" if value.is_none() => {}
+                "id" => row.id = Some(self.id(&value)?),
+                name if is_field || whole == Some(name) => {}
+                name => self.read_keyword(&mut row, name, &value)?,
             }
         }
         Ok(row)
@@ -146,7 +165,10 @@ impl WritableTable {
     fn put_all(&self, py: Python<'_>, how: &How, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         let transaction = self.transaction.get();
         transaction.wholly(py, || match Frame::of(data)? {
-            Some(frame) => self.put_frame(py, how, frame),
+            Some(mut frame) => {
+                frame.name_field_id(&self.table);
+                self.put_frame(py, how, frame)
+            }
             None => self.put_rows(py, how, data),
         })
     }
@@ -215,7 +237,8 @@ impl WritableTable {
     }
 
     /// Inserts a row; fields that are left out have their default. Returns its id, the next one if none is given. `id` is
-    /// the row's id, unless a field has that name: then `insert_row` takes the row's id. A field `class` is `class_=`.
+    /// the row's id, unless a field of table `t` has that name: then `t.id` is that field where `id` is given for the row,
+    /// and `id` alone is the field. A field `class` is `class_=`.
     #[pyo3(signature = (**fields))]
     fn insert(&self, py: Python<'_>, fields: Option<&Bound<'_, PyDict>>) -> PyResult<u64> {
         self.put(py, &How::Insert, self.read(&named(py, fields))?)
@@ -237,7 +260,7 @@ impl WritableTable {
     }
 
     /// Inserts rows: of anything that is an Arrow stream (a DataFrame, a table of DuckDB or pyarrow), or of an iterable
-    /// of dictionaries. `id` is the row's id, if it is there. Returns how many there were.
+    /// of dictionaries. `id` is the row's id, if it is there, as in `insert`. Returns how many there were.
     fn insert_all(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.put_all(py, &How::Insert, data)
     }
@@ -369,14 +392,13 @@ impl WritableTable {
         PyTuple::new(py, rows.ids.iter().map(|id| id.0).collect::<Vec<_>>())
     }
 
+    /// Returns the index of a name, also if an attribute of that name is something else.
+    fn index(&self, py: Python<'_>, name: &str) -> PyResult<Index> {
+        self.named(py, name)?.map_err(not_found)
+    }
+
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Index> {
-        let number = self.source(py).look(py, |view, _| {
-            let number = index::named(view.schema(), &self.table, name);
-            number.ok_or_else(|| {
-                PyAttributeError::new_err(index::missing(view.schema(), &self.table, name))
-            })
-        })?;
-        Ok(Index { source: self.source(py), table: Arc::clone(&self.table), number })
+        self.named(py, name)?.map_err(PyAttributeError::new_err)
     }
 
     fn __dir__(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {

@@ -64,6 +64,7 @@ def test_numbers_of_numpy_are_numbers(db):
     ("call", "said"),
     [
         (lambda db: db.write(comment=5), "comment: write a text, not 5 (int)"),
+        (lambda db: db.write(comment="\ud800"), "comment: write a text of whole characters, not '\\ud800' (str)"),
         (lambda db: db.write(timeout=-1), "timeout: write a number of seconds from 0 on, not -1 (int)"),
         (lambda db: db.write(timeout="long"), "timeout: write a number of seconds from 0 on, not 'long' (str)"),
         (lambda db: db.subscribe(after=-1), "after: write a whole number from 0 on, not -1 (int)"),
@@ -96,7 +97,7 @@ def test_what_a_transaction_and_a_snapshot_lack_is_said(db):
 
 
 def test_wrong_moments_are_refused(db):
-    for moment in [1.5, None, -1, date(2020, 1, 1), "noon", datetime(2020, 1, 1), 99]:
+    for moment in [1.5, None, True, -1, date(2020, 1, 1), "noon", datetime(2020, 1, 1), 99]:
         with pytest.raises(annals.Error):
             db.at(moment)
     with pytest.raises(annals.errors.Invalid, match="no moment"):

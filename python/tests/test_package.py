@@ -139,6 +139,20 @@ def test_changes_are_an_arrow_stream(db):
     assert frame["new"].to_list()[-1]["name"] == "Lille"
 
 
+def test_changes_can_be_asked_for_again(db):
+    duckdb, pl, pa = (pytest.importorskip(name) for name in ["duckdb", "polars", "pyarrow"])
+    with db.write() as tx:
+        tx.city.insert(name="Metz")
+    changes = db.read().city.changes()
+    with db.write() as tx:
+        tx.city.insert(name="Nice")
+    assert duckdb.sql("SELECT count(*) FROM changes").fetchall() == duckdb.sql("SELECT count(*) FROM changes").fetchall()
+    assert duckdb.sql("SELECT new.name FROM changes").fetchall()[-1] == ("Metz",)
+    for _ in range(2):
+        assert pl.DataFrame(changes)["new"].struct.field("name").to_list()[-1] == "Metz"
+    assert pa.table(changes).schema == pa.schema(changes)
+
+
 def test_wrong_streams_are_errors(db):
     pl = pytest.importorskip("polars")
     for frame, text in [({"nam": ["x"]}, "no field"), ({"name": [1]}, "field `name`"),

@@ -80,6 +80,23 @@ def test_tables_by_name(db):
             wrong()
 
 
+def test_indexes_by_name():
+    schema = "create_table t\nadd_field t n int64\n" + "".join(
+        f"create_unique_index {name} t n\n" for name in ["t_range", "get", "index", "t_by_n", "name"])
+    with annals.in_memory(schema) as db:
+        with db.write() as tx:
+            tx.t.insert(n=5)
+            for table in [tx.t, db.t]:
+                for name in ["range", "t_range", "get", "index", "by_n", "t_by_n", "name"]:
+                    assert name in repr(table.index(name)) and type(table.index(name)) is annals.Index
+                assert table.name == "t" and callable(table.range) and callable(table.get)
+                with pytest.raises(annals.errors.NotFound, match="has no index \"nothing\"; its indexes are: range, get"):
+                    table.index("nothing")
+                assert len(dir(table)) == len(set(dir(table)))
+            assert tx.t.index("range")[5].n == 5 and tx.t.upsert("range", n=5) == 0
+        assert db.t.index("get").get(5).id == 0
+
+
 def test_a_key_has_all_values_of_its_index(db):
     assert db.t.by_s_n.get("a", 1).id == 0 and db.t.by_s_n["a", 1].id == 0 and ("a", 1) in db.t.by_s_n
     for wrong in [(), ("a",), ("a", 1, 2)]:

@@ -45,6 +45,7 @@ pub(super) const OF_TABLE: &[&str] = &[
     "delete_all",
     "get",
     "ids",
+    "index",
     "insert",
     "insert_all",
     "insert_row",

@@ -1,6 +1,7 @@
 //! The classes of a table: its rows, what is given to insert and update one, its indexes, and the table itself in
 //! snapshots and in transactions.
 
+use std::collections::HashSet;
 use std::fmt::{Result, Write};
 
 use annals_schema::{Field, Index, Schema, Table, Type};
@@ -28,6 +29,19 @@ pub(super) fn push(code: &mut String, schema: &Schema, names: &Names, table: &Ta
             let class = names.index(index);
             write!(code, "\n    @_property\n    def {attribute}(self) -> {class}: ...\n")?;
         }
+    }
+    // A name that two indexes have means the first.
+    let mut taken = HashSet::new();
+    let named = indexes.iter().filter_map(|&index| {
+        let both = [short(table, index), index.name.as_str()];
+        let new: Vec<&str> = both.into_iter().filter(|&name| taken.insert(name)).collect();
+        (!new.is_empty()).then(|| (types::literal(new), names.index(index)))
+    });
+    let named: Vec<(String, &str)> = named.collect();
+    // Of one function there are no overloads.
+    let overload = if named.len() > 1 { "    @_overload\n" } else { "" };
+    for (name, class) in named {
+        write!(code, "\n{overload}    def index(self, name: {name}) -> {class}: ...\n")?;
     }
     let class = names.table(table);
     write!(

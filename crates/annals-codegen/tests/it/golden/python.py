@@ -115,6 +115,12 @@ class _ClassIndexes(_Protocol):
     @_property
     def class_from(self) -> ClassFrom: ...
 
+    @_overload
+    def index(self, name: _Literal["get", "class_get"]) -> ClassGet: ...
+
+    @_overload
+    def index(self, name: _Literal["from", "class_from"]) -> ClassFrom: ...
+
 
 class ClassTable(_ClassIndexes, _typed.Table[Class], _Protocol):
     """Table `class` of a snapshot."""
@@ -193,6 +199,8 @@ class _ClassTable_Indexes(_Protocol):
 
     @_property
     def by_two(self) -> ClassTable_ByTwo: ...
+
+    def index(self, name: _Literal["by_two"]) -> ClassTable_ByTwo: ...
 
 
 class ClassTable_Table(_ClassTable_Indexes, _typed.Table[ClassTable_], _Protocol):

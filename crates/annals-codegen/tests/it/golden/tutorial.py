@@ -61,6 +61,8 @@ class _CityIndexes(_Protocol):
     @_property
     def by_name(self) -> CityByName: ...
 
+    def index(self, name: _Literal["by_name", "city_by_name"]) -> CityByName: ...
+
 
 class CityTable(_CityIndexes, _typed.Table[City], _Protocol):
     """Table `city` of a snapshot."""
@@ -119,6 +121,8 @@ class _PersonIndexes(_Protocol):
 
     @_property
     def by_name(self) -> PersonByName: ...
+
+    def index(self, name: _Literal["by_name", "person_by_name"]) -> PersonByName: ...
 
 
 class PersonTable(_PersonIndexes, _typed.Table[Person], _Protocol):
