@@ -60,7 +60,8 @@ fn parsed(text: &str) -> PyResult<Schema> {
 }
 
 /// Opens a database, or creates it. With a schema, it is upgraded to it. A URL is opened for reading: what a question
-/// needs is fetched, with the token, or that of ANNALS_TOKEN. It is `Unreachable` if nobody answers for 5 seconds.
+/// needs is fetched, with the token, or that of ANNALS_TOKEN. A server is `Unreachable` after 5 seconds without a
+/// connection, and after 30 of silence.
 ///
 /// All history is kept, unless one of the rules `keep_bytes`, `keep_days` and `keep_transactions` is given. `progress` is
 /// called with the bytes that were read, and all there are.

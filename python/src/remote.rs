@@ -7,7 +7,7 @@ use annals::{Options, Result};
 use annals_replica::lazy::Web;
 use annals_replica::{Fetching, Http, Lazy, Patience, Ranges};
 
-/// How long a server that doesn't answer is tried.
+/// How long a server that can't be reached is tried.
 const UNREACHABLE_AFTER: Duration = Duration::from_secs(5);
 
 /// True if a path is a URL.

@@ -159,6 +159,9 @@ def test_wrong_streams_are_errors(db):
                         ({"name": ["a"], "size": [0.5]}, "field `size`")]:
         with pytest.raises(annals.errors.Invalid, match=text), db.write() as tx:
             tx.city.insert_all(pl.DataFrame(frame))
+    for ids, text in [(pl.Series([0]), "Series: .*to_list"), (pl.DataFrame({"id": [-1]}), "-1 isn't the id of a row$")]:
+        with pytest.raises(annals.errors.Invalid, match=text), db.write() as tx:
+            tx.city.delete_all(ids)
     assert len(db.city) == 0
 
 

@@ -83,6 +83,28 @@ fn one_writes_at_a_time_and_says_so_in_time() {
 }
 
 #[test]
+fn a_wait_has_a_timeout_of_its_own_and_ends_when_nobody_wants_it() {
+    let disk = SimulatedDisk::new(1);
+    let (first, second) = (open(&disk), open(&disk));
+    let transaction = first.begin().unwrap();
+    let refused = |timeout, is_wanted| {
+        annals::internals::begin_while(&second, timeout, &|| is_wanted).unwrap_err()
+    };
+    for (timeout, said) in [(None, "50ms"), (Some(Duration::from_secs(70)), "70s")] {
+        let error = refused(timeout, true);
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert!(error.to_string().contains(&format!("for all of {said}")), "{error}");
+        assert_eq!(refused(timeout, false).kind(), ErrorKind::Cancelled);
+    }
+    drop(transaction);
+    let begun = annals::internals::begin_while(&second, Some(Duration::ZERO), &|| false).unwrap();
+    drop(begun);
+    insert(&first, 1, Level::Soft).unwrap_err();
+    first.write(define).unwrap();
+    insert(&second, 1, Level::Soft).unwrap();
+}
+
+#[test]
 fn alone_and_shared_exclude_each_other() {
     let disk = SimulatedDisk::new(1);
     let alone = Options::new().background(false);
