@@ -110,7 +110,7 @@ impl Putting<'_, '_> {
             let name = &self.table.name;
             let which = match self.table.field_named("id") {
                 None => String::new(),
-                Some(_) => format!("; beside that its field `id` is `{name}.id`"),
+                Some(_) => format!("; where it has one, its field `id` is `{name}.id`"),
             };
             Error::invalid(format!(
                 "table `{name}`: a row has no `id`, which says what it is{which}"

@@ -123,13 +123,21 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     let class = value.get_type().name()?.to_string();
     match class.as_str() {
-        "Decimal" if value.call_method0("is_finite")?.is_truthy()? => {
+        // Others could have more digits than there is memory.
+        "Decimal" if value.call_method0("is_finite")?.is_truthy()? && has_few_digits(value)? => {
             Ok(Value::Text(value.call_method1("__format__", ("f",))?.str()?.to_str()?.to_owned()))
         }
         "date" | "UUID" => Ok(Value::Text(value.str()?.to_str()?.to_owned())),
         "float16" | "float32" => Ok(real(value.extract()?)),
         _ => Err(invalid(format!("params: {class} isn't a type of SQLite's values"))),
     }
+}
+
+/// True if a `Decimal` written without an exponent has few digits: those of fields have 39.
+fn has_few_digits(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let exponent: i64 = value.call_method0("as_tuple")?.getattr("exponent")?.extract()?;
+    let first: i64 = value.call_method0("adjusted")?.extract()?;
+    Ok((-1000..=1000).contains(&exponent) && first <= 1000)
 }
 
 /// Returns a float as those of fields are: SQLite has no NaN.

@@ -100,7 +100,7 @@ def test_parameters_of_sql_are_values_too(db):
     for given in BYTES:
         assert db.sql("SELECT ?", [given])[0] == (b"abcd",)
     for given in [array.array("i", [1]), memoryview(array.array("i", [1])), [1], object(), 2**64, -2**63 - 1, "\ud800",
-                  Decimal("Infinity"), Decimal("NaN")]:
+                  Decimal("Infinity"), Decimal("NaN"), Decimal("1E+999999999"), Decimal("0E-999999999"), Decimal("1E-999999999")]:
         with pytest.raises(annals.errors.Invalid, match="params"):
             db.sql("SELECT ?", [given])
     assert db.sql("SELECT ?", [2**64 - 1])[0] == (2**64 - 1,)

@@ -24,6 +24,8 @@ with library.open("library.annals", soft=True) as db:
     now.town[0].height + 1  # error: Unsupported operand types for + ("None" and "int")
     now.town.by_name[5]  # error: Invalid index type "int"
     now.town.by_name.get("Lille").name  # error: Item "None" of "Town | None" has no attribute "name"
+    now.town.index("by_nam")  # error: expected "Literal['by_name', 'town_by_name']"
+    now.town.index("by_name").get("Lille").name  # error: Item "None" of "Town | None" has no attribute "name"
     now.town.by_nam  # error: "TownTable" has no attribute "by_nam"
     now.town.insert(name="Lyon")  # error: "TownTable" has no attribute "insert"
     [sign.colour == "blue" for sign in db.road_sign]  # error: Non-overlapping equality check

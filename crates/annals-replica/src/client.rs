@@ -38,12 +38,13 @@ impl ServerAccess {
     }
 
     /// Refuses a token that no request can have.
-    pub(crate) fn check_token(&self) -> Result<(), &'static str> {
+    pub(crate) fn checked(self) -> annals::Result<Self> {
         let fits = |token: &String| HeaderValue::from_str(token).is_ok();
         if self.token.as_ref().is_none_or(fits) {
-            return Ok(());
+            return Ok(self);
         }
-        Err("the token has a line break, or another sign that no token has")
+        let wrong = "the token has a line break, or another sign that no token has";
+        Err(annals::Error::invalid(wrong))
     }
 }
 

@@ -120,8 +120,7 @@ impl Http {
     /// # Errors
     /// As [`new`](Self::new); `Invalid`: the file of the authority holds no certificates.
     pub fn with(url: &str, access: ServerAccess) -> Result<Self> {
-        access.check_token().map_err(Error::invalid)?;
-        let ServerAccess { token, authority } = access;
+        let ServerAccess { token, authority } = access.checked()?;
         let wrong = |what: &str| {
             Error::invalid(format!(
                 "{:?} isn't the URL of a database: {what}; write http://HOST:PORT/v1/NAME or ssh://HOST/PATH",

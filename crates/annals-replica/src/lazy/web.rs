@@ -38,8 +38,7 @@ impl Web {
     /// # Errors
     /// As [`new`](Self::new); `Invalid`: the file of the authority holds no certificates.
     pub fn with(url: &str, access: ServerAccess) -> Result<Self> {
-        access.check_token().map_err(Error::invalid)?;
-        let ServerAccess { token, authority } = access;
+        let ServerAccess { token, authority } = access.checked()?;
         let wrong = |what: String| {
             Error::invalid(format!(
                 "{:?} isn't the URL of a journal on a web server: {what}",
