@@ -200,7 +200,8 @@ pub(crate) fn value(ty: Type, wide: Wide<'_>) -> Option<ValueRef<'_>> {
         (Type::Float32, Wide::Float32(v)) => ValueRef::Float32(v),
         (Type::Float32, Wide::Float64(v)) => narrow(v).map(ValueRef::Float32)?,
         (Type::Float32, Wide::Integer(v)) => {
-            ValueRef::Float32(Some(v as f32).filter(|float| *float as i128 == v)?)
+            let float = narrow(float(v)?)?;
+            ValueRef::Float32(Some(float).filter(|float| f64::from(*float) == v as f64)?)
         }
         (Type::Float64, Wide::Float64(v)) => ValueRef::Float64(v),
         (Type::Float64, Wide::Float32(v)) => ValueRef::Float64(v.into()),
