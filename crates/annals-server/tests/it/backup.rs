@@ -202,6 +202,7 @@ fn nothing_is_acknowledged_once_a_file_or_its_backup_was_removed_or_replaced() {
         assert_eq!(setup.get("/ready").0, 503, "{context}");
         assert_eq!(setup.get("/v1/origin/t/item/0").0, 200, "{context}: reading goes on");
         assert_eq!(setup.get("/v1/origin/t/item/1").0, 404, "{context}: nobody sees it");
+        setup.backup.end();
     }
 }
 

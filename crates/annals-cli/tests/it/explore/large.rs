@@ -92,7 +92,7 @@ fn all_rows_are_a_file_in_the_order_and_of_the_moment_that_is_shown() {
         browser.run("navigator.clipboard.writeText = async () => {}; navigator.clipboard.write = async () => {}");
         browser.run("document.querySelector('.copies button').click()");
         let loaded = browser.get("explorer.rows.rows.length");
-        let part = format!("{loaded} of {},{} rows", count / 1000, count % 1000);
+        let part = format!("{loaded} of {},{:03} rows", count / 1000, count % 1000);
         browser.until(&format!(
             "document.querySelector('.tools [role=status]').innerText === '{part} copied: those that are loaded'"
         ));
