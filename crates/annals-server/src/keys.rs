@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use annals::internals::requests::{LONGEST_KEY, is_key};
 use tokio::sync::Notify;
 
 use crate::answer::{Answer, Refusal};
-
-/// The most characters of a key.
-const LONGEST: usize = 200;
 
 /// The keys of the requests that run now.
 #[derive(Debug, Default)]
@@ -25,6 +23,12 @@ pub(crate) struct Key {
     text: String,
 }
 
+impl Key {
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -34,10 +38,9 @@ impl fmt::Display for Key {
 impl Keys {
     /// Takes a key; waits while another request has it.
     pub(crate) async fn enter(self: &Arc<Self>, text: &str) -> Answer<Key> {
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-        if text.is_empty() || text.len() > LONGEST || !is_plain {
+        if !is_key(text) {
             let message = format!(
-                "Idempotency-Key: write 1 to {LONGEST} letters, digits or signs without spaces, as a UUID"
+                "Idempotency-Key: write 1 to {LONGEST_KEY} letters, digits or signs without spaces, as a UUID"
             );
             return Err(Refusal::bad(message));
         }

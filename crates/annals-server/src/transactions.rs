@@ -6,6 +6,8 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use annals::internals::requests::{self, Answered};
+use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Database, ErrorKind, Moment, RowId, Transaction, Txid};
 use annals_replica::{Accepted, Local};
 use axum::body::Body;
@@ -30,9 +32,8 @@ use crate::{body, lease};
 
 /// How many texts as long as a request take the memory of understanding it and applying its changes, about.
 const COPIES: u64 = 3;
-/// The words before a key, and before the answer to it, in comments of a transaction.
-const KEY: &str = "request ";
-const ANSWER: &str = "answer ";
+/// The characters of the salt that a hash begins with.
+const SALT: usize = 16;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(transact))
@@ -70,6 +71,7 @@ struct Named {
 ), request_body = Request, responses(
     (status = 200, description = "it is history, on permanent storage", body = openapi::Committed),
     (status = 409, description = "`base` isn't in this history", body = openapi::Failure),
+    (status = 410, description = "the request with this key ran, and its answer was erased", body = openapi::Failure),
     (status = 412, description = "a row of `read` was changed since `base`", body = openapi::Failure),
     (status = 413, description = "more bytes than the server takes", body = openapi::Failure),
     (status = 423, description = "another has a lease", body = openapi::Failure),
@@ -159,9 +161,8 @@ impl Work {
     fn run<'db>(&self, mut tx: Transaction<'db>) -> Result<(Done, Transaction<'db>), Failed> {
         let Self { local, text, key, procedures, right } = self;
         let request: Request<'_> = read(text)?;
-        let digest = key.as_ref().map(|_| short_digest(text));
-        if let Some((key, digest)) = key.as_ref().zip(digest.as_deref())
-            && let Some(done) = find_done(local, key, digest)?
+        if let Some(key) = key
+            && let Some(done) = find_done(local, key, text)?
         {
             return Ok((Done::Before(done), tx));
         }
@@ -189,9 +190,9 @@ impl Work {
         if let Some(comment) = &request.comment {
             tx.comment(comment)?;
         }
-        if let Some((key, digest)) = key.as_ref().zip(digest) {
-            tx.comment(&format!("{KEY}{key}"))?;
-            tx.comment(&format!("{ANSWER}{digest} {answer}"))?;
+        if let Some(key) = key {
+            tx.comment(&requests::of_key(key.text()))?;
+            tx.comment(&requests::of_answer(&hash(text, &salt()), &answer))?;
         }
         Ok((Done::Now(answer), tx))
     }
@@ -204,9 +205,9 @@ fn told(Cursor { txid, chain }: Cursor, answer: &str, more: &str) -> String {
 }
 
 /// Returns the answer to a request that was sent before, if its transaction is in the kept history.
-fn find_done(local: &Local, key: &Key, digest: &str) -> Answer<Option<String>> {
+fn find_done(local: &Local, key: &Key, text: &str) -> Answer<Option<String>> {
     let database = local.database()?;
-    let txid = match database.txid_of(Moment::Comment(format!("{KEY}{key}"))) {
+    let txid = match database.txid_of(Moment::Comment(requests::of_key(key.text()))) {
         Ok(txid) => txid,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -219,8 +220,15 @@ fn find_done(local: &Local, key: &Key, digest: &str) -> Answer<Option<String>> {
         },
         Some(found) => found,
     };
-    match answer.split_once(' ') {
-        Some((before, answer)) if before == digest => {
+    match requests::read_answer(&answer) {
+        Some(Answered::Erased) => {
+            let message = format!(
+                "the request with the key {key} ran: it is transaction {txid}. Values that it wrote were erased since, \
+                 and its answer with them, so nothing was done now: take a new key to do it again"
+            );
+            Err(Refusal::new(StatusCode::GONE, "forgotten", message))
+        }
+        Some(Answered::With(before, answer)) if before == hash(text, salt_of(before)) => {
             let chain = local.source().chain(txid)?.unwrap_or_default();
             Ok(Some(told(Cursor { txid, chain }, answer, "\"repeated\":true,")))
         }
@@ -233,27 +241,39 @@ fn find_done(local: &Local, key: &Key, digest: &str) -> Answer<Option<String>> {
     }
 }
 
-/// Returns the last of some transactions that is a request with this key, and what its answer was.
+/// Returns the last of some transactions that is a request with this key, and the comment of its answer.
 fn answer_in(
     database: &Database,
     range: RangeInclusive<Txid>,
     key: &Key,
 ) -> Answer<Option<(Txid, String)>> {
-    let (mut found, request) = (None, format!("{KEY}{key}"));
+    let (mut found, request) = (None, requests::of_key(key.text()));
     for changed in database.changes(range)? {
         let changed = changed?;
         let mut comments = changed.comments.iter().skip_while(|text| **text != request);
         // The answer follows the key.
-        if let Some(answer) = comments.nth(1).and_then(|text| text.strip_prefix(ANSWER)) {
-            found = Some((changed.txid, answer.to_owned()));
+        if let Some(answer) = comments.nth(1).filter(|text| requests::read_answer(text).is_some()) {
+            found = Some((changed.txid, answer.clone()));
         }
     }
     Ok(found)
 }
 
-fn short_digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+/// Returns a new salt: with it nobody can tell from a hash that two requests were the same.
+fn salt() -> String {
+    SystemClock.secret().iter().take(SALT / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the salt that a hash begins with. Those of older versions have none.
+fn salt_of(hash: &str) -> &str {
+    hash.get(..SALT).filter(|salt| salt.len() < hash.len()).unwrap_or_default()
+}
+
+/// Returns the hash of a request, after its salt.
+fn hash(text: &str, salt: &str) -> String {
+    let digest = Sha256::new().chain_update(salt).chain_update(text).finalize();
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{salt}{digest}")
 }
 
 /// Returns rows as they were at a cursor.

@@ -16,6 +16,14 @@ pub use crate::db::{End, last_clock_time, transaction_ends};
 pub use crate::names::{Names, like};
 pub use crate::progress::{Watch, read_while};
 
+/// The comments of a request that runs once: its key, and after it the hash of the request with its answer.
+pub mod requests {
+    pub use crate::requests::{
+        Answered, LONGEST_KEY, is_key, may_be_of_key, of_answer, of_erased_answer, of_key,
+        read_answer,
+    };
+}
+
 /// Returns the progress callback of an operation with these options.
 #[must_use]
 pub fn watch(options: &crate::Options) -> Option<Watch> {

@@ -59,6 +59,7 @@ pub mod internals;
 pub mod journal;
 mod names;
 mod progress;
+mod requests;
 pub mod storage;
 pub mod store;
 mod trace;

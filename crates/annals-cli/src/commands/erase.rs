@@ -18,7 +18,9 @@ use crate::{Outcome, commands, language, progress};
 /// tails, copies from before a recovery, files of interrupted commands. A file that only has such a name stays, and
 /// is listed. Nothing else changes; a last transaction says what was erased.
 ///
-/// Comments aren't touched unless that is asked for, and the schema and other rows that say the same never are.
+/// If a request to a server with an Idempotency-Key wrote such a value, its answer goes, too, and the hash of the request.
+/// The key stays, even with --comments: the same request, sent again, is refused. Other comments aren't touched unless that
+/// is asked for, and the schema and other rows that say the same never are.
 /// Copies elsewhere, backups and replicas, must be erased separately, and programs that have the old files open still
 /// see the values.
 ///
@@ -128,6 +130,10 @@ fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
     if erased.comments > 0 {
         lines.push(format!("{would}erased: {}", count(erased.comments, "comment")));
     }
+    if erased.answers > 0 {
+        let answers = count(erased.answers, "answer");
+        lines.push(format!("{would}erased: {answers} to requests with a key, which stays"));
+    }
     if erased.blobs > 0 {
         lines.push(format!("{would}erased: the bytes of {}", count(erased.blobs, "blob")));
     }
@@ -164,6 +170,7 @@ fn object(arguments: &Arguments, erased: &Erased) -> Value {
         "fields": erased.fields,
         "values": erased.values,
         "comments": erased.comments,
+        "answers": erased.answers,
         "blobs": erased.blobs,
         "held": [erased.held.0, erased.held.1],
         "rewritten": [erased.rewritten.0, erased.rewritten.1],

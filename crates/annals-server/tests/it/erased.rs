@@ -5,6 +5,8 @@ use annals::{TableNumber, Type, ValueRef};
 use annals_replica::{Http, Replica};
 use annals_server::Server;
 use annals_tools::{Erase, erase};
+use reqwest::blocking::Client;
+use serde_json::{Value, json};
 
 use crate::running::Running;
 
@@ -103,5 +105,94 @@ fn cursors_before_the_kept_history_are_gone_and_say_what_is_left() {
         let oldest = answer["oldest"].as_u64().unwrap();
         assert!((early.txid.0 + 1..=end.txid.0).contains(&oldest), "{rest}: {answer}");
         assert_eq!(answer["erasures"], serde_json::json!([]));
+    }
+}
+
+/// The hash of a request as older versions stored it.
+fn old_hash(body: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    Sha256::digest(body.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn comments(database: &Database) -> Vec<String> {
+    let all = database.changes(..).unwrap().map(|changed| changed.unwrap().comments);
+    all.flatten().collect()
+}
+
+#[test]
+fn a_request_whose_values_were_erased_never_runs_again() {
+    for with_comments in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("origin.annals");
+        let database = Options::new().open(&path).unwrap();
+        create(&database);
+        let body = |name: &str| {
+            let row = json!({ "op": "insert", "table": "person", "fields": { "name": name } });
+            json!({ "comment": format!("for {name}"), "changes": [row] }).to_string()
+        };
+        let (secret, old, other) = (body("Secret"), body("Older secret"), body("Bob"));
+        // As an older version wrote it.
+        let told = format!("answer {} {{\"ids\":[0]}}", old_hash(&old));
+        database
+            .write(|tx| {
+                tx.insert(PERSON, &[ValueRef::String("Older secret")])?;
+                ["request old", &told].iter().try_for_each(|text| tx.comment(text))?;
+                Ok(())
+            })
+            .unwrap();
+        let post = |running: &Running, key: &str, body: &str| -> (u16, Value) {
+            let request = Client::new().post(format!("{}/transactions", running.of("origin")));
+            let request = request.header("Content-Type", "application/json");
+            let answer = request.header("Idempotency-Key", key).body(body.to_owned()).send();
+            let answer = answer.unwrap();
+            (answer.status().as_u16(), serde_json::from_str(&answer.text().unwrap()).unwrap())
+        };
+        let running = serve(&database);
+        assert_eq!(post(&running, "old", &old).1["repeated"], true);
+        for (key, body) in [("new", &secret), ("other", &other)] {
+            assert_eq!(post(&running, key, body).0, 200, "{key}");
+            assert_eq!(post(&running, key, body).1["repeated"], true, "{key}");
+        }
+        drop(running);
+        let answers: Vec<_> = comments(&database);
+        let answers = answers.iter().filter_map(|text| text.strip_prefix("answer "));
+        let hashes: Vec<_> =
+            answers.map(|text| text.split(' ').next().unwrap()).map(str::to_owned).collect();
+        assert_eq!(hashes.len(), 3);
+        database.close().unwrap();
+        for row in [0, 1] {
+            let what = Erase { comments: with_comments, ..Erase::new("person", RowId(row)) };
+            assert_eq!(erase(&Options::new(), &path, &what).unwrap().answers, 1);
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(!has(&hashes[0]) && !has(&hashes[1]) && has(&hashes[2]));
+        assert!(!has(&old_hash(&old)) && !has(&old_hash(&secret)) && !has(&old_hash(&other)));
+        assert_eq!(has("Secret"), !with_comments, "in the comment of the request");
+        // Again, which finds the keys as they are.
+        let what =
+            Erase { comments: true, comments_of: vec![3, 4], ..Erase::new("person", RowId(0)) };
+        let again = erase(&Options::new(), &path, &what);
+        assert_eq!(again.map(|it| it.comments).unwrap_or_default(), u64::from(!with_comments));
+
+        let database = Options::new().open(&path).unwrap();
+        let running = serve(&database);
+        let end = database.read().txid();
+        for (key, body) in [("old", &old), ("new", &secret), ("new", &other)] {
+            let (status, answer) = post(&running, key, body);
+            assert_eq!((status, &answer["error"]), (410, &json!("forgotten")), "{key}: {answer}");
+            let message = answer["message"].as_str().unwrap();
+            assert!(message.contains("nothing was done") && message.contains(key), "{message}");
+        }
+        assert_eq!(database.read().txid(), end, "nothing ran");
+        assert_eq!(post(&running, "other", &other).1["repeated"], true);
+        let names = database.read();
+        let names = names.table(PERSON).unwrap();
+        for row in [0, 1] {
+            assert!(matches!(
+                names.get(RowId(row)).unwrap().value(annals::FieldNumber(0)),
+                ValueRef::Null
+            ));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use annals::event::{Event, Vector};
+use annals::internals::requests::of_erased_answer;
 use annals::{FieldNumber, Result, RowId, Schema, TableNumber, ValueRef};
 use annals_event::Edit;
 
@@ -17,8 +18,9 @@ pub(super) struct Editor<'t> {
     /// Fields of the row that a transaction wrote. In a repeated state the others have defaults, or zeros that
     /// `insert_vector` made: these stay, as they do in the segments before.
     written: BTreeSet<FieldNumber>,
-    /// The transaction that is edited.
-    pub(super) txid: u64,
+    /// The transaction that is edited, and how many comments it had up to here.
+    txid: u64,
+    comments: u64,
     /// Where the next piece of the open blob begins, by its new pieces.
     offset: u64,
 }
@@ -28,7 +30,30 @@ const PIECE: &[u8] = &[0];
 
 impl<'t> Editor<'t> {
     pub(super) const fn new(target: &'t Target) -> Self {
-        Self { target, repeats: false, written: BTreeSet::new(), txid: 0, offset: 0 }
+        Self { target, repeats: false, written: BTreeSet::new(), txid: 0, comments: 0, offset: 0 }
+    }
+
+    /// Begins a frame of a transaction.
+    pub(super) const fn begin(&mut self, txid: u64) {
+        if self.txid != txid {
+            (self.txid, self.comments) = (txid, 0);
+        }
+    }
+
+    /// Edits the next comment.
+    fn comment(&mut self, text: &str, put: &mut dyn FnMut(&Event<'_>)) {
+        let place = self.comments;
+        self.comments += 1;
+        let answers = self.target.answers.get(&self.txid);
+        let is_answer = |place: u64| answers.is_some_and(|it| it.places.contains(&place));
+        if is_answer(place) {
+            put(&Event::Comment(&of_erased_answer()));
+        } else if self.target.comments.contains(&self.txid)
+            && !text.is_empty()
+            && !is_answer(place + 1)
+        {
+            put(&Event::Comment(""));
+        }
     }
 
     /// True if a value goes; notes which fields are written.
@@ -93,9 +118,7 @@ impl Edit for Editor<'_> {
                     put(&Event::UpdateVector { table, id, field, values: Vector::Values(&left) });
                 }
             }
-            Event::Comment(text) if !text.is_empty() && target.comments.contains(&self.txid) => {
-                put(&Event::Comment(""));
-            }
+            Event::Comment(text) => self.comment(text, put),
             Event::Blob { blob, offset, bytes, position } if target.blobs.contains(&blob) => {
                 let new = if offset == 0 { 0 } else { self.offset };
                 let left = PIECE.get(..bytes.len().min(1)).unwrap_or_default();

@@ -38,7 +38,8 @@ struct Plan {
 /// removed. The values are null from then on, as if they always had been. Nothing else changes, but one
 /// transaction is added, which marks the erasure.
 ///
-/// Comments stay unless they are to go, too. The schema and other rows stay, also where they say the same. A field's
+/// The answers that a server keeps of requests with a key go with the values that these wrote, and so do the hashes of the
+/// requests. Their keys stay, so that none of them runs again. Other comments stay unless they are to go, too. The schema and other rows stay, also where they say the same. A field's
 /// default, and zeros that `insert_vector` made, were never written to the row, and stay. Programs that have the old
 /// files open continue to see them. File systems and disks may keep the bytes of removed files, unless they are to be
 /// overwritten and the medium does that in place. Copies elsewhere aren't known here.
@@ -91,7 +92,7 @@ fn plan(journal: &Generation, what: &Erase) -> Result<Plan> {
     let (mut target, found, left) =
         search.target().map_err(|error| error.within(journal.shown()))?;
     let comments = search.comments(&mut target, &found);
-    let mut txids: BTreeSet<u64> = comments.keys().copied().collect();
+    let mut txids: BTreeSet<u64> = comments.keys().chain(target.answers.keys()).copied().collect();
     txids.extend(found.iter().flat_map(|(_, values)| &values.txids));
     let held = (txids.first().copied().unwrap_or(0), txids.last().copied().unwrap_or(0));
     let mut first_txid = held.0;
@@ -116,6 +117,7 @@ fn plan(journal: &Generation, what: &Erase) -> Result<Plan> {
         fields: found.iter().map(|(name, _)| name.clone()).collect(),
         values: found.iter().map(|(_, values)| values.count).sum(),
         comments: comments.values().sum(),
+        answers: target.answers.values().map(|it| it.left).sum(),
         blobs: target.blobs.len() as u64,
         held,
         rewritten: (rewritten, last),

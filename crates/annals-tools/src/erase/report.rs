@@ -12,7 +12,8 @@ pub struct Erase {
     pub row: RowId,
     /// The name of the field, which means one of several as that of the table does. All fields, if none is named.
     pub field: Option<String>,
-    /// Also erases the comments of all transactions that wrote such a value: they may say the same.
+    /// Also erases the comments of all transactions that wrote such a value: they may say the same. The keys of requests
+    /// stay.
     pub comments: bool,
     /// Also erases the comments of these transactions. With them there need be no value.
     pub comments_of: Vec<u64>,
@@ -49,6 +50,8 @@ pub struct Erased {
     pub values: u64,
     /// How many comments were erased: they are empty now.
     pub comments: u64,
+    /// How many answers to requests with a key were erased: the keys stay, and such a request doesn't run again.
+    pub answers: u64,
     /// How many blobs lost their bytes, since nothing else ever led to them.
     pub blobs: u64,
     /// The first transaction and the last that had such a value, or such a comment.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use annals::event::Event;
+use annals::internals::requests::{Answered, may_be_of_key, read_answer};
 use annals::{
     Blob, Command, Committed, Erasure, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema,
     SegmentFacts, Sink, Table, TableNumber, Txid, ValueRef,
@@ -36,12 +37,24 @@ pub(super) struct Target {
     pub(super) blobs: BTreeSet<Blob>,
     /// Transactions whose comments go.
     pub(super) comments: BTreeSet<u64>,
+    /// Requests that run once, by their transactions: the answers go, with the hashes of the requests. The keys stay, even
+    /// among comments that go, so that none of them runs again and writes what was erased.
+    pub(super) answers: BTreeMap<u64, Answers>,
+}
+
+/// The comments of a transaction that are answers to requests, by their places; the key is in the place before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers {
+    pub(super) places: BTreeSet<u64>,
+    /// How many of them weren't erased before.
+    pub(super) left: u64,
 }
 
 impl Target {
     /// Begins with some fields.
     fn new(table: TableNumber, row: RowId, fields: BTreeSet<FieldNumber>) -> Self {
-        Self { table, row, fields, blobs: BTreeSet::new(), comments: BTreeSet::new() }
+        let (blobs, comments, answers) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        Self { table, row, fields, blobs, comments, answers }
     }
 
     pub(super) fn has(&self, table: TableNumber, row: RowId, field: FieldNumber) -> bool {
@@ -54,12 +67,19 @@ impl Target {
 pub(super) struct Search<'w> {
     what: &'w Erase,
     found: BTreeMap<(TableNumber, FieldNumber), Values>,
-    /// The transaction that is read, how many comments it has, and whether it wrote a value of a row of the id.
+    /// The transaction that is read, and whether it wrote a value of a row of the id.
     txid: u64,
-    comments: u64,
     wrote: bool,
+    /// Its comments: how many there were, how many of them may go, and which are answers to requests.
+    place: u64,
+    comments: u64,
+    answers: Answers,
+    /// True if the last event is a comment that may be a key.
+    after_key: bool,
     /// How many comments each transaction has whose comments may go.
     commented: BTreeMap<u64, u64>,
+    /// The answers of such transactions.
+    answered: BTreeMap<u64, Answers>,
     dropped_tables: Vec<Table>,
     dropped_fields: Vec<(TableNumber, Field)>,
     schema: Arc<Schema>,
@@ -72,12 +92,14 @@ pub(super) struct Search<'w> {
 impl Sink for Search<'_> {
     fn begin(&mut self, txid: Txid) -> Result<()> {
         (self.txid, self.comments, self.wrote) = (txid.0, 0, false);
+        (self.place, self.answers, self.after_key) = (0, Answers::default(), false);
         Ok(())
     }
 
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        let after_key = std::mem::take(&mut self.after_key);
         match *event {
-            Event::Comment(text) => self.comments += u64::from(!text.is_empty()),
+            Event::Comment(text) => self.comment(text, after_key),
             Event::Schema(Command::DropTable { table }) => {
                 self.dropped_tables.extend(schema.table(*table).cloned());
             }
@@ -103,8 +125,13 @@ impl Sink for Search<'_> {
 
     fn commit(&mut self, schema: &Schema, committed: &Committed) -> Result<()> {
         let Txid(txid) = committed.txid;
-        if self.comments > 0 && (self.wrote || self.what.comments_of.contains(&txid)) {
-            self.commented.insert(txid, self.comments);
+        if self.wrote || self.what.comments_of.contains(&txid) {
+            if self.comments > 0 {
+                self.commented.insert(txid, self.comments);
+            }
+            if !self.answers.places.is_empty() {
+                self.answered.insert(txid, std::mem::take(&mut self.answers));
+            }
         }
         if self.schema.commands().len() != schema.commands().len() {
             self.schema = Arc::new(schema.clone());
@@ -125,9 +152,13 @@ impl<'w> Search<'w> {
             what,
             found: BTreeMap::new(),
             txid: 0,
-            comments: 0,
             wrote: false,
+            place: 0,
+            comments: 0,
+            answers: Answers::default(),
+            after_key: false,
             commented: BTreeMap::new(),
+            answered: BTreeMap::new(),
             dropped_tables: Vec::new(),
             dropped_fields: Vec::new(),
             schema: Arc::default(),
@@ -136,17 +167,37 @@ impl<'w> Search<'w> {
         }
     }
 
+    /// Notes a comment.
+    fn comment(&mut self, text: &str, after_key: bool) {
+        match read_answer(text).filter(|_| after_key) {
+            Some(answered) => {
+                self.answers.places.insert(self.place);
+                self.answers.left += u64::from(answered != Answered::Erased);
+                self.comments -= 1; // the key
+            }
+            None => {
+                self.comments += u64::from(!text.is_empty());
+                self.after_key = may_be_of_key(text);
+            }
+        }
+        self.place += 1;
+    }
+
     /// Returns the schema at the end of a segment, by its last transaction.
     pub(super) fn schema_at(&self, txid: u64) -> Arc<Schema> {
         self.ends.get(&txid).cloned().unwrap_or_default()
     }
 
-    /// Adds to a target the comments that go with the values that were found of it. Returns how many those are, by
-    /// their transactions.
+    /// Adds to a target the comments and the answers to requests that go with the values that were found of it. Returns how
+    /// many comments those are, by their transactions.
     pub(super) fn comments(&self, target: &mut Target, found: &Found) -> BTreeMap<u64, u64> {
-        let Self { what, commented, .. } = self;
-        let wrote = found.iter().filter(|_| what.comments).flat_map(|(_, values)| &values.txids);
-        target.comments = wrote.chain(&what.comments_of).copied().collect();
+        let Self { what, commented, answered, .. } = self;
+        let wrote = || found.iter().flat_map(|(_, values)| &values.txids);
+        target.comments =
+            wrote().filter(|_| what.comments).chain(&what.comments_of).copied().collect();
+        let all = wrote().chain(&what.comments_of);
+        target.answers =
+            all.filter_map(|txid| Some((*txid, answered.get(txid)?.clone()))).collect();
         let all = target.comments.iter();
         all.filter_map(|txid| Some((*txid, *commented.get(txid)?))).collect()
     }
@@ -157,7 +208,7 @@ impl<'w> Search<'w> {
     /// # Errors
     /// `NotFound`: there never was such a table or field, or nothing was found.
     pub(super) fn target(&self) -> Result<(Target, Found, u64)> {
-        let Self { what, schema, commented, .. } = self;
+        let Self { what, schema, commented, answered, .. } = self;
         let not_found = |message| Err(Error::new(ErrorKind::NotFound, message));
         let dropped = self.dropped_tables.iter().rev().filter(|table| table.name == what.table);
         let tables: Vec<_> = schema.table_named(&what.table).into_iter().chain(dropped).collect();
@@ -181,7 +232,10 @@ impl<'w> Search<'w> {
             let fields = fields.iter().map(|field| field.number).collect();
             return Ok((Target::new(table, what.row, fields), values, left));
         }
-        if what.comments_of.iter().any(|txid| commented.contains_key(txid)) {
+        let has_some = |txid: &u64| {
+            commented.contains_key(txid) || answered.get(txid).is_some_and(|it| it.left > 0)
+        };
+        if what.comments_of.iter().any(has_some) {
             let target = Target::new(newest.number, what.row, BTreeSet::new());
             return Ok((target, Vec::new(), 0));
         }

@@ -93,7 +93,7 @@ impl<'w> Writing<'w> {
         self.pads = false;
         self.journal.read(place, &mut |frame| {
             let txid = frame.header.txid;
-            self.editor.txid = txid;
+            self.editor.begin(txid);
             self.editor.repeats = repeated && txid == header.first_txid;
             first |= frame.header.flags & FLAG_FIRST;
             let edited = match frame.header.has_events() {
