@@ -132,7 +132,11 @@ fn a_statement_that_fails_leaves_nothing() {
     refused(ErrorKind::InUse, "row 8", tx.insert_vector_at(TABLE, RowId(7), u64::MAX >> 2));
     assert!(tx.is_empty());
     tx.insert_vector_at(TABLE, RowId(last), 1).unwrap();
-    refused(ErrorKind::Invalid, "its last id", tx.insert_vector(TABLE, 1).map(drop));
+    let says = format!("its last id: ids go up to {last}, and a row has {last}. Insert at ids");
+    refused(ErrorKind::Invalid, &says, tx.insert_vector(TABLE, 1).map(drop));
+    tx.delete_vector(TABLE, RowId(last), 1).unwrap();
+    let says = format!("a row had that was deleted {last}");
+    refused(ErrorKind::Invalid, &says, tx.insert_vector(TABLE, 1).map(drop));
     assert_eq!(db.read().point(), before);
 }
 

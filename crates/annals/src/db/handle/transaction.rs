@@ -151,10 +151,14 @@ impl<'db> Transaction<'db> {
     #[cold]
     pub(in crate::db) fn no_next_id(&self, table: TableNumber) -> Error {
         let name = self.view().schema().table(table).map(|table| table.name.as_str());
+        let view = self.view().table(table).ok();
+        let used = view.map_or(0, |table| table.next_id()).saturating_sub(1);
+        let has_it = view.is_some_and(|table| table.contains(RowId(used)).unwrap_or(false));
+        let whose = if has_it { "a row has" } else { "a row had that was deleted" };
+        let (name, last) = (name.unwrap_or_default(), RowId::MAX.0);
         Error::invalid(format!(
-            "table `{}` has given out its last id, {}; insert at an id that is free",
-            name.unwrap_or_default(),
-            RowId::MAX.0
+            "table `{name}` has given out its last id: ids go up to {last}, and {whose} {used}. Insert at ids that are \
+             free; or export the rows, and import them into a new table without their ids"
         ))
     }
 
