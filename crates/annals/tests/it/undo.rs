@@ -126,6 +126,38 @@ fn a_row_that_cannot_be_restored_is_refused() {
 }
 
 #[test]
+fn a_row_is_not_deleted_since_its_table_was_created_later() {
+    let db = made();
+    let before = db.read().txid();
+    db.write(|tx| tx.apply_command(&Command::DropTable { table: PERSON })).unwrap();
+    let name = "person".to_owned();
+    db.write(|tx| tx.apply_command(&Command::CreateTable { name })).unwrap();
+    let table = db.read().schema().tables().last().unwrap().number;
+    assert_ne!(table, PERSON);
+    let empty = db.read().txid();
+    db.write(|tx| tx.insert(table, &[])).unwrap();
+    let restore = |moment: Txid| db.write(|tx| tx.restore(table, RowId(0), moment));
+    let says = |moment: &str, other: &str| {
+        format!(
+            "cannot restore row 0 of table `person` as of {moment}, and nothing was changed:\n  table `person`, \
+             row 0: the table was created later{other}"
+        )
+    };
+    let other = "; the one of that name then was another one: `as_it_was` shows its rows";
+    for backfilled in [false, true] {
+        if backfilled {
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+        refused(restore(before), ErrorKind::Conflict, &says("txid:2", other));
+        refused(restore(Txid(0)), ErrorKind::Conflict, &says("txid:0", ""));
+        assert_eq!(db.read().table(table).unwrap().len(), 1, "it is still there");
+    }
+    // The table was there, and the row wasn't.
+    restore(empty).unwrap();
+    assert!(db.read().table(table).unwrap().is_empty());
+}
+
+#[test]
 fn a_dropped_field_stands_against_reverting_a_row_that_was_deleted_since() {
     let db = made();
     let changed = db.write(|tx| {

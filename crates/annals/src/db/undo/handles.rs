@@ -1,18 +1,21 @@
 //! Undoing in a transaction: the methods that programs call.
 
-use annals_schema::{RowId, TableNumber, Txid};
+use std::sync::Arc;
+
+use annals_schema::{RowId, Table, TableNumber, Txid};
 
 use crate::db::changes::moment::Moment;
 use crate::db::changes::rows::{Key, fitted, load};
 use crate::db::engine::rebuild::get_over_lost_page;
 use crate::db::handle::transaction::Transaction;
 use crate::db::past::at::Through;
+use crate::db::past::lazy::Source;
 use crate::db::time::past_of;
 use crate::db::undo::erased::Erased;
 use crate::db::undo::obstacles::conflict;
 use crate::db::undo::revert;
 use crate::db::undo::steps::Step;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Obstacle, Result};
 
 impl Transaction<'_> {
     /// Restores a row as it was at a moment, by ordinary changes: it is inserted again with its id, or deleted as
@@ -41,8 +44,8 @@ impl Transaction<'_> {
     /// Cost: that of a row by id at the moment, and of the changes.
     ///
     /// # Errors
-    /// `NotFound`: no such table or moment, or its history was forgotten; `Conflict`: a value was erased since, or its
-    /// blob was forgotten; the errors of [`delete`](Self::delete); `Corrupt`, `Io`.
+    /// `NotFound`: no such table or moment, or its history was forgotten; `Conflict`: the table was created after the
+    /// moment, a value was erased since, or its blob was forgotten; the errors of [`delete`](Self::delete); `Corrupt`, `Io`.
     pub fn restore(
         &mut self,
         table: TableNumber,
@@ -105,12 +108,44 @@ fn restore(tx: &mut Transaction<'_>, key: Key, moment: &Moment) -> Result<()> {
     let target = fitted(load(&then, key)?, &described);
     let step = Step { table, id, now: load(tx.view(), key)?, target };
     let erased = Erased::since(&tx.published(), then.txid().0)?;
-    let obstacles = step.missing_values(tx, &described, &erased);
+    let mut obstacles = step.missing_values(tx, &described, &erased);
+    // A row that wasn't there would be deleted: but not because its table wasn't there either.
+    if step.target.is_none() {
+        obstacles.extend(later_table(tx, &described, id, then.txid().0)?);
+    }
     if !obstacles.is_empty() {
         let what = format!("row {} of table `{}` as of {moment}", id.0, described.name);
         return Err(conflict(&format!("cannot restore {what}"), obstacles));
     }
     step.apply(tx)
+}
+
+/// Returns what stands against restoring a row as of a moment before its table was created.
+///
+/// Cost: finding the schema of the moment; if the history index doesn't have it, the whole state.
+fn later_table(
+    tx: &Transaction<'_>,
+    table: &Table,
+    id: RowId,
+    txid: u64,
+) -> Result<Option<Obstacle>> {
+    let published = tx.published();
+    let schema = match Source::of(&published).beginning(txid)? {
+        Some(beginning) => Arc::new(beginning.schema),
+        None => {
+            let moment = Moment::Txid(Txid(txid));
+            Arc::clone(past_of(tx.database, published, &moment, Through::Then)?.schema())
+        }
+    };
+    if schema.table(table.number).is_some() {
+        return Ok(None);
+    }
+    let other = match schema.table_named(&table.name) {
+        Some(_) => "; the one of that name then was another one: `as_it_was` shows its rows",
+        None => "",
+    };
+    let reason = format!("the table was created later{other}");
+    Ok(Some(Obstacle::new(&table.name, id, reason)))
 }
 
 /// Does something wholly or not at all: again, where a page is lost and the transaction had changed nothing before.

@@ -131,6 +131,11 @@ impl World {
         }
         let (table, id) = (*self.random.pick(&tables), self.random.below(14));
         let txid = self.random.below(self.last() + 1);
+        if !self.state(txid).tables.contains_key(&table) {
+            self.met("restore: before the table");
+            agree(tx.restore(TableNumber(table), RowId(id), Txid(txid)), Err(ErrorKind::Conflict));
+            return false;
+        }
         let then = rows_of(self.state(txid), model).remove(&(table, id));
         let before = Model::clone(model);
         let expected = put(model, (table, id), then);
