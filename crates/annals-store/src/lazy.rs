@@ -47,11 +47,12 @@ impl View {
             }
         }
         let (whole, failed, rows) = (OnceLock::new(), OnceLock::new(), AtomicU32::new(0));
+        let unreadable = OnceLock::new();
         Self {
             schema: Arc::clone(&present.schema),
             tables,
             blobs: present.blobs.share(),
-            lazy: Some(Arc::new(Lazy { past, whole, failed, rows })),
+            lazy: Some(Arc::new(Lazy { past, whole, failed, unreadable, rows })),
             ..Self::new()
         }
     }

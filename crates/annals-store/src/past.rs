@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use annals_schema::{RowId, TableNumber, Value};
 
+use crate::index::tree::IndexTree;
 use crate::view::View;
 use crate::{Error, ErrorKind, Result};
 
@@ -43,6 +44,8 @@ pub(super) struct Lazy {
     pub(super) whole: OnceLock<Arc<View>>,
     /// Why the whole state can't be made.
     pub(super) failed: OnceLock<(ErrorKind, String)>,
+    /// Stands for its indexes, if the whole state can't be made.
+    pub(super) unreadable: OnceLock<IndexTree>,
     /// How many rows were looked up.
     pub(super) rows: AtomicU32,
 }

@@ -54,6 +54,19 @@ impl IndexTree {
         }
     }
 
+    /// Stands for an index that doesn't exist yet: reading it is an error with this reason.
+    pub(crate) fn missing(reason: String) -> Self {
+        Self {
+            number: IndexNumber(u32::MAX),
+            tree: Tree::new(0),
+            late: Some(Arc::new(Late::unavailable(reason))),
+            table: usize::MAX,
+            fields: Box::default(),
+            orders: Box::default(),
+            unique: false,
+        }
+    }
+
     /// Returns the same index, without entries.
     pub(crate) fn emptied(&self) -> Self {
         let (fields, orders) = (self.fields.clone(), self.orders.clone());

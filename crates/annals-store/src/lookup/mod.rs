@@ -3,6 +3,7 @@
 pub(crate) mod cursor;
 pub(crate) mod each;
 pub(crate) mod groups;
+mod unreadable;
 
 use std::ops::Bound;
 
@@ -231,6 +232,9 @@ impl<'a> IndexView<'a> {
 
     #[cold]
     fn mismatch(&self, at: usize, asked: &str) -> Error {
+        if let Some(reason) = self.data.unavailable() {
+            return Error::new(ErrorKind::Unsupported, reason);
+        }
         let schema = &self.table.view.schema;
         let name = schema.index(self.data.number).map_or("?", |index| &index.name);
         let field = self.data.fields.get(at).and_then(|&f| self.table.schema().fields.get(f));

@@ -4,10 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
-use annals_schema::{IndexNumber, ValueRef};
+use annals_schema::{IndexNumber, TableNumber, ValueRef};
 
 use super::{Cursor, Id, Query, Record};
-use crate::{IndexCursor, IndexView, Result, Row, View};
+use crate::{Error, IndexCursor, IndexView, Result, Row, View};
 
 /// An index in a view.
 ///
@@ -21,11 +21,14 @@ impl<'a, R: Record> Index<'a, R> {
     /// Returns the index of a view of a database that has the program's schema. A file may have its
     /// indexes in another order than the program: `number` is only where to look first.
     ///
+    /// In a custom function of an upgrade an index may be missing that is made after it: reading it is an error. So is
+    /// reading one of a past state that can't be made.
+    ///
     /// # Panics
-    /// If the view has no such index: a database is only opened when it has the program's indexes.
+    /// If the view has no such table: a database is only opened when it has the program's tables.
     #[must_use]
     pub fn new(view: &'a View, number: IndexNumber, name: &str) -> Self {
-        Self { index: named(view, number, name), kind: PhantomData }
+        Self { index: named(view, R::TABLE, number, name), kind: PhantomData }
     }
 
     /// Returns the number of rows. Constant time.
@@ -202,13 +205,24 @@ impl<'a, R: Record> Index<'a, R> {
 // methods are compiled once for each table of a schema.
 
 /// Finds an index by its name; `number` is where to look first.
-fn named<'a>(view: &'a View, number: IndexNumber, name: &str) -> IndexView<'a> {
+fn named<'a>(view: &'a View, table: TableNumber, number: IndexNumber, name: &str) -> IndexView<'a> {
     let schema = view.schema();
     let number = match schema.index(number) {
-        Some(index) if index.name == name => number,
-        _ => schema.index_named(name).map_or(number, |index| index.number),
+        Some(index) if index.name == name => Some(number),
+        _ => schema.index_named(name).map(|index| index.number),
     };
-    view.index(number).expect("opening compared the indexes with the program's")
+    match number.map(|number| view.index(number)) {
+        Some(Ok(index)) => index,
+        found => no_index(view, table, found.and_then(Result::err)),
+    }
+}
+
+/// Returns an index to read errors from: a past state can't be made, or a custom function of an upgrade asks for an index
+/// that is made after it. Else a database is only opened when it has the program's indexes.
+#[cold]
+fn no_index(view: &View, table: TableNumber, error: Option<Error>) -> IndexView<'_> {
+    let index = view.unreadable_index(table, error);
+    index.expect("opening compared the tables with the program's")
 }
 
 fn first<'a>(index: IndexView<'a>, values: &[ValueRef<'_>]) -> Result<Option<Row<'a>>> {

@@ -3,6 +3,7 @@
 
 mod crash;
 mod in_memory;
+mod later;
 mod newer;
 mod open;
 
