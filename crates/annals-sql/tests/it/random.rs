@@ -1,5 +1,7 @@
 //! Random queries have the same answers from our tables as from SQLite's own with the same rows, in one connection.
 //!
+//! TigerBeetle found its wrong answers by several conditions at once, made at random: so are these.
+//!
 //! A query names a table as `@T@`: ours is `temp.T`, SQLite's is `main."T"`, also of `T_at(5)`. `«a|b»` is `a` over ours
 //! and `b` over SQLite's.
 

@@ -45,6 +45,8 @@ fn flip_all(journal: &Journal) {
     assert!(opened > 0, "none opened: nothing was tested");
 }
 
+/// doltlite: bytes changed in the middle of the log, and the file opened with what was before them, as if it were whole.
+/// <https://github.com/dolthub/doltlite/issues/1341>, <https://github.com/dolthub/doltlite/issues/1573>
 #[test]
 fn a_flipped_bit_gives_an_error_or_the_right_data() {
     let journals = journals();
@@ -149,6 +151,7 @@ fn frames_out_of_place_are_not_believed() {
     }
 }
 
+/// As doltlite's stories above, by whole blocks.
 #[test]
 fn blocks_overwritten_with_zeros_or_garbage_are_noticed() {
     for journal in &journals() {

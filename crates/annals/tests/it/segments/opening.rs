@@ -102,6 +102,8 @@ pub(crate) fn border() -> Result<(), String> {
 }
 
 /// Every byte of a kept segment counts, but those that are there more than once and the live block.
+/// SpacetimeDB: damage in the first frame of the last segment was no error.
+/// <https://github.com/clockworklabs/SpacetimeDB/pull/3506>
 #[test]
 fn a_flipped_byte_in_a_kept_segment_is_found() {
     let (many, database, _) = split(1);
