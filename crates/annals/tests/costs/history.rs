@@ -7,7 +7,7 @@ use annals::{
     ValueRef,
 };
 
-use crate::counting::alone;
+use crate::counting::{alone, peak};
 
 const TABLE: TableNumber = TableNumber(0);
 const FIELDS: [(&str, Type); 3] =
@@ -98,4 +98,40 @@ fn a_bulk_load_takes_at_most_a_hundredth_of_the_journal_in_the_history_index() {
     });
     assert!(rows <= 100, "by rows {rows} hundredths of a percent of the journal");
     assert!(vectors <= 100, "by vectors {vectors} hundredths of a percent of the journal");
+}
+
+#[test]
+fn differences_over_a_large_transaction_hold_their_room_and_no_more() {
+    const ROWS: u64 = 200_000;
+    const ROOM: usize = 4 << 20;
+    /// The room, the state of before, and pages of the journal.
+    const MOST: i64 = 32 << 20;
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let db = create(&folder.path().join("db"));
+    db.write(|tx| tx.insert_vector(TABLE, ROWS).map(drop)).unwrap();
+    let before = db.read().txid();
+    db.write(|tx| {
+        (0..ROWS).try_for_each(|id| {
+            let name = format!("a name that is longer than what a cell has room for, {id}");
+            tx.update(TABLE, RowId(id), FieldNumber(0), ValueRef::String(&name))
+        })
+    })
+    .unwrap();
+    let now = db.read();
+    let held = |room: usize| {
+        let mut rows = 0;
+        let held = peak(|| {
+            for change in now.differing(before, now.txid(), room).unwrap() {
+                assert_eq!(change.unwrap().id, RowId(rows));
+                rows += 1;
+            }
+        });
+        assert_eq!(rows, ROWS);
+        held
+    };
+    let whole = held(usize::MAX);
+    assert!(whole > 2 * MOST, "without a bound it is {whole} bytes: the test shows nothing");
+    let bounded = held(ROOM);
+    assert!(bounded < MOST, "{bounded} bytes, of {whole}");
 }
