@@ -36,6 +36,8 @@ pub(crate) struct Database {
     source: Mutex<Option<Source>>,
     turn: Arc<Turn>,
     name: String,
+    /// The process that opened it.
+    process: u32,
     /// The file, if it is here.
     path: Option<PathBuf>,
     is_shared: bool,
@@ -44,7 +46,8 @@ pub(crate) struct Database {
 impl Database {
     fn new(source: Source, name: String) -> Self {
         let (source, turn) = (Mutex::new(Some(source)), Arc::default());
-        Self { source, turn, name, path: None, is_shared: false }
+        let process = std::process::id();
+        Self { source, turn, name, process, path: None, is_shared: false }
     }
 }
 
@@ -162,7 +165,20 @@ macro_rules! of {
 }
 
 impl Database {
+    /// Fails in a forked child. It takes no lock: another thread may have held it at the fork.
+    fn check_process(&self) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let message = "this handle was opened before the process was forked: open the database again in the child";
+        Err(crate::errors::to_python(&annals::Error::new(
+            annals::ErrorKind::Poisoned,
+            format!("{}: {message}", self.name),
+        )))
+    }
+
     fn source(&self) -> PyResult<Source> {
+        self.check_process()?;
         match &*locked(&self.source) {
             Some(Source::Writer(writer)) => Ok(Source::Writer(writer.clone())),
             Some(Source::Reader(reader)) => Ok(Source::Reader(Arc::clone(reader))),
@@ -363,6 +379,7 @@ impl Database {
     /// Closes the database for all who use this handle; waits for the transaction of another thread. What was read can
     /// still be read.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process()?;
         let source = locked(&self.source).take();
         let Some(Source::Writer(writer)) = source else { return Ok(()) };
         // No transaction begins now; it stays open if this one can't wait for its end.

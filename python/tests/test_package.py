@@ -372,9 +372,14 @@ def test_a_forked_child_gets_errors(tmp_path):
     if child == 0:
         status = 1
         try:
-            db.write()
-        except annals.errors.Poisoned:
-            status = 0
+            refused = 0
+            for ask in [db.write, db.read, db.close, lambda: db.city, lambda: db.tables, lambda: db.sql("SELECT 1"), lambda: db.at(1)]:
+                try:
+                    ask()
+                except annals.errors.Poisoned as error:
+                    refused += "open the database again in the child" in str(error)
+            own = annals.in_memory(CITY)
+            status = 0 if refused == 7 and list(own.sql("SELECT count(*) FROM city")) == [(0,)] else 1
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0

@@ -14,6 +14,7 @@ use rusqlite::{Batch, Statement};
 use crate::attach::Attaching;
 use crate::error::SqlError;
 use crate::functions::{self, Find};
+use crate::host::survive_forks;
 use crate::limits::{Ended, Limits, Watch, confine, keep, keep_in_memory};
 use crate::session::{Session, Source};
 use crate::shape::Tables;
@@ -95,14 +96,15 @@ impl Connection {
 
     fn new(source: Source, limits: Option<Limits>) -> Result<Self, SqlError> {
         let failed = |error| SqlError::Statement(said(error));
+        let most = limits.map_or(TRANSIENTS, |limits| limits.memory / 16);
+        let session = Arc::new(Session::new(source, usize::try_from(most).unwrap_or(usize::MAX)));
+        let schema = Arc::clone(session.snapshot(true)?.schema());
+        survive_forks();
         let inner = rusqlite::Connection::open_in_memory().map_err(failed)?;
         // A misspelt column in double quotes is an error, not a text.
         for config in [DbConfig::SQLITE_DBCONFIG_DQS_DML, DbConfig::SQLITE_DBCONFIG_DQS_DDL] {
             inner.set_db_config(config, false).map_err(failed)?;
         }
-        let most = limits.map_or(TRANSIENTS, |limits| limits.memory / 16);
-        let session = Arc::new(Session::new(source, usize::try_from(most).unwrap_or(usize::MAX)));
-        let schema = Arc::clone(session.snapshot(true)?.schema());
         let (left_out, watch) = (Vec::new(), Watch::default());
         let mut connection = Self { inner, session, schema, left_out, limits, watch };
         if let Some(limits) = limits {

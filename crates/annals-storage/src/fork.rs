@@ -5,7 +5,8 @@
 //! description* that both have. So each handle remembers the id of the process that made it. A call that would
 //! write, lock or unlock compares it with the id of the present process, and is an error in a child.
 //!
-//! No handler is installed in the host program, so nothing happens in the child before it calls:
+//! No handler is installed in the host program for that, so nothing happens in the child before it calls (only SQL asks for
+//! one, since SQLite has locks that all of a process share):
 //!
 //! - Its copies of the descriptors stay open until it starts a program (all are close-on-exec) or ends. Until then
 //!   the locks of a parent that was killed stay held. A parent that closes its database, or drops it, unlocks
@@ -50,6 +51,27 @@ impl Origin {
     #[inline]
     pub fn check(self) -> io::Result<()> {
         if self.is_elsewhere() { Err(forked()) } else { Ok(()) }
+    }
+}
+
+/// Has functions called around each fork from now on: one before it, and one after it in the parent and in the child.
+///
+/// # Errors
+/// There is no memory for that.
+#[cfg_attr(unix, expect(unsafe_code, reason = "a function of C"))]
+pub fn around_forks(before: extern "C" fn(), after: extern "C" fn()) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        // SAFETY: both functions are there as long as the program.
+        match unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) } {
+            0 => Ok(()),
+            code => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (before, after);
+        Ok(())
     }
 }
 

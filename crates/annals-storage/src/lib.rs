@@ -75,7 +75,7 @@ pub use continuation::{ContinuedDirectory, Division, Later};
 pub use embedded::EmbeddedDirectory;
 pub use error::{Error, ErrorKind, Obstacle, Result, TypedId, Violation};
 pub use file::FileDirectory;
-pub use fork::Origin;
+pub use fork::{Origin, around_forks};
 pub use memory::MemoryDirectory;
 pub use overlay::OverlayDirectory;
 pub use permissions::Permissions;

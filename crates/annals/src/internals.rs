@@ -15,6 +15,7 @@ pub use crate::db::{
 pub use crate::db::{End, last_clock_time, transaction_ends};
 pub use crate::names::{Names, like};
 pub use crate::progress::{Watch, read_while};
+pub use annals_storage::around_forks;
 
 /// The comments of a request that runs once: its key, and after it the hash of the request with its answer.
 pub mod requests {
@@ -22,6 +23,14 @@ pub mod requests {
         Answered, LONGEST_KEY, is_key, may_be_of_key, of_answer, of_erased_answer, of_key,
         read_answer,
     };
+}
+
+/// Fails in a process that was forked since a state's database was opened.
+///
+/// # Errors
+/// `Poisoned`.
+pub fn check_origin(snapshot: &crate::Snapshot) -> crate::Result<()> {
+    snapshot.check_origin()
 }
 
 /// Returns the progress callback of an operation with these options.

@@ -8,6 +8,8 @@
 
 mod asked;
 mod entries;
+#[cfg(feature = "bundled")]
+mod forks;
 #[cfg(feature = "loadable")]
 mod oldest;
 mod values;
@@ -21,6 +23,8 @@ pub(crate) use asked::{Answer, Asked, Op, Order, Term};
 #[cfg(feature = "loadable")]
 pub(crate) use entries::extension_init;
 pub(crate) use entries::{Made, register};
+#[cfg(feature = "bundled")]
+pub(crate) use forks::survive_forks;
 #[cfg(feature = "bundled")]
 pub(crate) use values::memory_used;
 pub(crate) use values::{Arguments, Form, Out};

@@ -8,6 +8,7 @@ mod conditions;
 mod costs;
 mod erased;
 mod extension;
+mod forks;
 mod forms;
 mod joins;
 mod limits;

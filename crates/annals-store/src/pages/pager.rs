@@ -8,12 +8,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::Result;
+use annals_storage::Origin;
+
 use crate::image::{Source, Stored};
 use crate::pages::item::{Cached, Item};
 use crate::pages::page::{Epoch, PAGE, PageRef};
+use crate::{Error, ErrorKind, Result};
 
 /// The least size of a part of the cache, in bytes: a page, else each step of a walk would load one again.
 const LEAST: usize = PAGE + 256;
@@ -30,6 +32,8 @@ const SMALL: u32 = 1 << 20;
 /// Loads stored items of an image.
 pub struct Pager {
     source: Arc<dyn Source>,
+    /// The process that made it.
+    origin: Origin,
     /// True if loaded items stay.
     keeps: AtomicBool,
     shards: [Mutex<Shard>; SHARDS],
@@ -95,6 +99,7 @@ impl Pager {
     pub fn new(source: Arc<dyn Source>, budget: u64, keeps: bool) -> Self {
         Self {
             source,
+            origin: Origin::here(),
             keeps: AtomicBool::new(keeps),
             shards: std::array::from_fn(|_| Mutex::default()),
             room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX).max(LEAST),
@@ -172,6 +177,13 @@ impl Pager {
         PageRef::stored_as_own(stored, self.source(), epoch)
     }
 
+    /// Waits for another thread; in a forked child there is none, and its lock stays locked.
+    #[cold]
+    fn wait_for<'s>(&self, shard: &'s Mutex<Shard>) -> Result<MutexGuard<'s, Shard>> {
+        self.origin.check().map_err(|error| Error::new(ErrorKind::Poisoned, error.to_string()))?;
+        Ok(shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Returns an item from the cache, or loads it there; `check` refuses invalid ones.
     pub(crate) fn through_cache<T: Item>(
         &self,
@@ -182,13 +194,17 @@ impl Pager {
         let mut hasher = PlaceHasher::default();
         hasher.write_u64(stored.place);
         let shard = &self.shards[usize::from(hasher.finish().to_le_bytes()[7]) % SHARDS];
-        let lock = || shard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(item) = lock().find(stored).and_then(|cached| T::from_cached(&cached)) {
+        let lock = || match shard.try_lock() {
+            Ok(locked) => Ok(locked),
+            Err(TryLockError::Poisoned(locked)) => Ok(locked.into_inner()),
+            Err(TryLockError::WouldBlock) => self.wait_for(shard),
+        };
+        if let Some(item) = lock()?.find(stored).and_then(|cached| T::from_cached(&cached)) {
             return Ok(item);
         }
         let item: T = self.load(stored, is_spare)?;
         check(&item)?;
-        lock().keep(*stored, item.clone().into_cached(), self.room);
+        lock()?.keep(*stored, item.clone().into_cached(), self.room);
         Ok(item)
     }
 }

@@ -117,7 +117,10 @@ impl Reader {
     /// Returns the state as of the last loaded commit. Never waits.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        Snapshot::new(self.pulling.published())
+        match self.pulling.check_origin() {
+            Ok(()) => Snapshot::new(self.pulling.published()),
+            Err(_) => Snapshot::elsewhere(&self.pulling.published.load_full()),
+        }
     }
 
     /// Returns the findings of opening it: a sentence for each fact of interest to a person, such as why the image
@@ -149,7 +152,7 @@ impl Reader {
     /// and by more than there is after it, the reader starts again from there. So it pins little space of the image.
     ///
     /// # Errors
-    /// `NotFound` if the file was removed or replaced; `Unapplied` if a commit doesn't apply: all before it was
+    /// `Poisoned` in a forked child; `NotFound` if the file was removed or replaced; `Unapplied` if a commit doesn't apply: all before it was
     /// loaded; `Corrupt`; `Unsupported`; `Io`. The shown state stays unchanged otherwise.
     pub fn pull(&self) -> Result<Snapshot> {
         self.pulling.pull()?;
@@ -196,7 +199,13 @@ impl Pulling {
         Ok((published, position))
     }
 
+    /// Fails in a process that was forked since.
+    fn check_origin(&self) -> Result<()> {
+        self.published.load().file.check_origin()
+    }
+
     fn pull(&self) -> Result<()> {
+        self.check_origin()?;
         let mut following = lock(&self.following);
         let JournalFile { storage, name, .. } = &*following.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);

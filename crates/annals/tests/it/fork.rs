@@ -182,6 +182,8 @@ fn child_tries_everything(path: &Path) {
     assert_eq!(descriptors.len(), usize::from(cfg!(target_os = "linux")));
     let bytes = fs::read(path).unwrap();
 
+    let reader = annals::Reader::open(&*directory, "db.annals").unwrap();
+    let before = database.read();
     let mut transaction = database.begin().unwrap();
     transaction.insert(TABLE, &[ValueRef::String("within")]).unwrap();
     let child = fork();
@@ -192,10 +194,32 @@ fn child_tries_everything(path: &Path) {
         end_after(|| {
             statements.into_iter().for_each(assert_refused);
             assert_refused(committed);
-            // What is in memory can be read, what isn't can't.
-            let snapshot = database.read();
-            assert_eq!(snapshot.table(TABLE).unwrap().len(), 1);
-            assert!(snapshot.blob(blob).and_then(|mut blob| blob.to_vec(100)).is_err());
+            // Of an inherited snapshot what is in memory can be read, what isn't can't.
+            assert_eq!(before.table(TABLE).unwrap().len(), 1);
+            assert!(before.table(TABLE).unwrap().get(annals::RowId(0)).is_ok());
+            assert!(before.blob(blob).and_then(|mut blob| blob.to_vec(100)).is_err());
+            for now in [database.read(), reader.read()] {
+                let table = now.table(TABLE).unwrap();
+                assert_refused(table.get(annals::RowId(0)));
+                assert_refused(table.find(annals::RowId(7)));
+                assert_refused(table.rows().collect::<annals::Result<Vec<_>>>());
+                assert_refused(table.rows().next_back().unwrap());
+                assert!(now.blob(blob).and_then(|mut blob| blob.to_vec(100)).is_err());
+                assert_refused(now.changes(..).map(drop));
+                assert_refused(now.differences(annals::Txid(1), annals::Txid(2)));
+            }
+            assert_refused(reader.pull());
+            assert_refused(reader.at(annals::Txid(1)));
+            assert_refused(reader.as_it_was(annals::Txid(1)));
+            assert_refused(reader.txid_of(annals::Moment::Comment("x".to_owned())));
+            assert_refused(reader.history_of(TABLE, annals::RowId(0)).map(drop));
+            assert_refused(reader.blame(TABLE, annals::RowId(0)));
+            assert_refused(reader.changes(..).map(drop));
+            assert_refused(database.at(annals::Txid(1)));
+            assert_refused(database.history_of(TABLE, annals::RowId(0)).map(drop));
+            assert_refused(database.changes(..).map(drop));
+            assert_refused(database.backfill(BackfillMode::Full));
+            assert_refused(database.subscribe().next().unwrap());
             assert_refused(database.begin());
             assert_refused(insert(&database, "child"));
             assert_refused(database.soft_checkpoint());

@@ -38,9 +38,9 @@ use crate::{Error, Result};
 /// database, and ignores errors of closing; [`Database::close`] closes it for all handles, and returns them.
 /// Dropping waits 5 s at most for a backfill, and then ends it: the next opening replays more. Closing waits for it.
 ///
-/// It belongs to the process that opened it. A forked child can read inherited snapshots, except their blobs; all
-/// else is an error there, and the parent isn't affected. The child opens the database again, when the parent has
-/// closed it, or opens it read-only.
+/// It belongs to the process that opened it. In a forked child all is an error, also reading the snapshots that
+/// [`read`](Self::read) returns there, and the parent isn't affected. Of snapshots that were taken before the fork a child can read
+/// what is in memory. The child opens the database again, when the parent has closed it, or opens it read-only.
 #[derive(Clone)]
 pub struct Database {
     open: Arc<Open>,
@@ -152,7 +152,8 @@ impl Database {
     }
 
     /// Returns a snapshot of the last commit. Never waits; costs one reference count. After the database was closed
-    /// it still returns the last commit before that.
+    /// it still returns the last commit before that. In a forked child each read of the snapshot is an error
+    /// (`Poisoned`), and its numbers of rows mean nothing.
     #[must_use]
     pub fn read(&self) -> Snapshot {
         self.inner().read()

@@ -57,7 +57,11 @@ pub(in crate::db) struct Inner {
 impl Inner {
     /// Returns a snapshot of the last commit.
     pub(in crate::db) fn read(&self) -> Snapshot {
-        Snapshot::new(self.core.group.published())
+        let published = self.core.group.published();
+        match self.origin.is_elsewhere() {
+            false => Snapshot::new(published),
+            true => Snapshot::elsewhere(&published),
+        }
     }
 
     /// True if a program's typed code relies on the schema.
@@ -99,12 +103,7 @@ impl Inner {
     /// Fails in a forked child, which has neither the file nor the threads of this database.
     #[inline]
     pub(in crate::db) fn check_origin(&self) -> Result<()> {
-        self.origin.check().map_err(|error| self.forked(&error))
-    }
-
-    #[cold]
-    fn forked(&self, error: &std::io::Error) -> Error {
-        Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file().name))
+        if self.origin.is_elsewhere() { self.file().check_origin() } else { Ok(()) }
     }
 
     /// Returns the group, which acknowledges commits.

@@ -12,10 +12,10 @@ use crate::db::present::turns::{Claim, Turns};
 use crate::image::RootPin;
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, Head, lock};
-use crate::storage::{Access, Directory, SortedMap, Storage};
+use crate::storage::{Access, Directory, Origin, SortedMap, Storage};
 use crate::store::View;
 use crate::store::history::HistoryIndex;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The current segment, which all parts of a database share.
 pub(in crate::db) type Current = ArcSwap<Segment>;
@@ -84,6 +84,8 @@ pub(in crate::db) struct JournalFile {
     pub(in crate::db) storage: Arc<dyn Storage>,
     /// Its name in messages.
     pub(in crate::db) name: String,
+    /// The process that opened it.
+    origin: Origin,
     /// The number of the segment.
     pub(in crate::db) segment: u64,
     /// The bytes of the journal in earlier segments, as far as this handle knows them.
@@ -195,6 +197,7 @@ impl JournalFile {
         Self {
             storage,
             name,
+            origin: Origin::here(),
             segment,
             before: 0,
             directory,
@@ -207,6 +210,12 @@ impl JournalFile {
             roots_until: None,
             exposed,
         }
+    }
+
+    /// Fails in a process that was forked since.
+    pub(in crate::db) fn check_origin(&self) -> Result<()> {
+        let forked = |error| Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.name));
+        self.origin.check().map_err(forked)
     }
 
     /// Returns the head of the segment, as it was when it was first read.

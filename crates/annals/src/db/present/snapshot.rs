@@ -1,13 +1,14 @@
 //! Snapshots: a committed state, as long as it is referenced.
 
-use annals_schema::Txid;
-use std::ops::Deref;
+use annals_schema::{TableNumber, Txid};
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use crate::Result;
 use crate::db::present::segment::JournalFile;
 use crate::debug::brief;
 use crate::journal::Point;
-use crate::store::View;
+use crate::store::{Past, PastRow, View};
 
 /// A view and its position in the journal.
 #[derive(Debug)]
@@ -31,6 +32,24 @@ impl Snapshot {
         Self { published }
     }
 
+    /// Returns what was published, to the process that opened the database; fails in a child that was forked since.
+    pub(in crate::db) fn here(&self) -> Result<&Arc<Published>> {
+        self.check_origin().map(|()| &self.published)
+    }
+
+    /// Fails in a process that was forked since the database was opened.
+    pub(crate) fn check_origin(&self) -> Result<()> {
+        self.published.file.check_origin()
+    }
+
+    /// Returns the state of a database as a process sees it that was forked since: each read of it is an error.
+    #[cold]
+    pub(in crate::db) fn elsewhere(published: &Published) -> Self {
+        let Published { view, point, file } = published;
+        let view = Arc::new(View::lazily(view, Arc::new(Elsewhere(Arc::clone(file)))));
+        Self::new(Arc::new(Published { view, point: *point, file: Arc::clone(file) }))
+    }
+
     /// Returns the number of the last transaction in it; 0 if there was none.
     #[must_use]
     pub fn txid(&self) -> Txid {
@@ -41,6 +60,21 @@ impl Snapshot {
     #[must_use]
     pub fn point(&self) -> Point {
         self.published.point
+    }
+}
+
+/// The state of another process.
+#[derive(Debug)]
+struct Elsewhere(Arc<JournalFile>);
+
+impl Past for Elsewhere {
+    fn whole(&self) -> Result<Arc<View>> {
+        let Err(error) = self.0.check_origin() else { unreachable!("it was made in a child") };
+        Err(error)
+    }
+
+    fn row(&self, _: TableNumber, _: &Range<u64>) -> Result<PastRow> {
+        Ok(PastRow::Unknown)
     }
 }
 

@@ -230,11 +230,11 @@ impl Reader {
     /// # Errors
     /// As there. Commits since the last [`pull`](Self::pull) aren't found.
     pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<Txid> {
-        txid_of(&self.read().published, &moment.into()).map(Txid)
+        txid_of(self.read().here()?, &moment.into()).map(Txid)
     }
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        let (published, reading) = (self.read().published, &self.pulling().reading);
+        let (published, reading) = (Arc::clone(self.read().here()?), &self.pulling().reading);
         let (budget, damage) = (reading.budget(), Arc::clone(reading.damage()));
         let (clock, rescue) = (Arc::new(SystemClock), Some(self.pulling().me()));
         past(&Source { published, clock, budget: Some(budget), damage, rescue }, moment, through)
@@ -273,7 +273,7 @@ impl Reader {
     /// # Errors
     /// As there.
     pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
-        History::open(&self.read().published, table, row)
+        History::open(self.read().here()?, table, row)
     }
 
     /// Returns the origin of each field of a row as of the last loaded commit, as [`Database::blame`] does.
@@ -281,7 +281,7 @@ impl Reader {
     /// # Errors
     /// As there.
     pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
-        blame_of(&self.read().published, table, row)
+        blame_of(self.read().here()?, table, row)
     }
 }
 
@@ -337,7 +337,7 @@ impl Snapshot {
     /// # Errors
     /// As there.
     pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<Txid> {
-        txid_of(&self.published, &moment.into()).map(Txid)
+        txid_of(self.here()?, &moment.into()).map(Txid)
     }
 
     /// Returns the history of a row up to this snapshot: see [`Database::history_of`].
@@ -345,7 +345,7 @@ impl Snapshot {
     /// # Errors
     /// As there.
     pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
-        History::open(&self.published, table, row)
+        History::open(self.here()?, table, row)
     }
 
     /// Returns the last change of a row up to this snapshot, with its transaction and time; `None` if the row never
@@ -364,7 +364,7 @@ impl Snapshot {
     /// # Errors
     /// As there.
     pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
-        blame_of(&self.published, table, row)
+        blame_of(self.here()?, table, row)
     }
 
     /// Returns the changes of the transactions of a range, up to this snapshot: see [`Database::changes`].
@@ -372,7 +372,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Database::changes`].
     pub fn changes(&self, txids: impl RangeBounds<Txid>) -> Result<Changes> {
-        Changes::between(&self.published, &txids)
+        Changes::between(self.here()?, &txids)
     }
 
     /// Returns what finds the rows of a table that were deleted up to this snapshot, by the history index; `None` if the
@@ -383,7 +383,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Database::history_of`].
     pub fn deletions(&self, table: TableNumber) -> Result<Option<Deletions>> {
-        Deletions::open(&self.published, table)
+        Deletions::open(self.here()?, table)
     }
 
     /// Returns the fields that a transaction changed, of the first `most` rows that it touched, or of those of one table;
@@ -402,7 +402,7 @@ impl Snapshot {
         table: Option<TableNumber>,
         most: usize,
     ) -> Result<Option<ChangedFields>> {
-        ChangedFields::of(&self.published, txid.0, Wanted { table, most })
+        ChangedFields::of(self.here()?, txid.0, Wanted { table, most })
     }
 
     /// Returns the rows that differ between two earlier moments, the ends of two transactions, in order of tables and
@@ -444,7 +444,7 @@ impl Snapshot {
     /// # Errors
     /// As [`differences`](Self::differences). After an error it ends.
     pub fn differing(&self, from: Txid, to: Txid, bytes: usize) -> Result<Differing> {
-        Differing::between(&self.published, [from, to], bytes)
+        Differing::between(self.here()?, [from, to], bytes)
     }
 
     /// Returns the events of the transactions after `after` up to `last`, or up to this snapshot.
@@ -455,7 +455,7 @@ impl Snapshot {
     /// # Errors
     /// `NotFound`: the state as of `after` was forgotten; `Corrupt`; `Unsupported`; `Io`.
     pub fn events(&self, after: Txid, last: Txid) -> Result<Events> {
-        Events::between(&self.published, after.0, last.0)
+        Events::between(self.here()?, after.0, last.0)
     }
 
     /// Reads the events of the transactions after `after` up to this snapshot into a sink, in memory that doesn't grow with
@@ -467,6 +467,6 @@ impl Snapshot {
     /// # Errors
     /// As [`events`](Self::events); errors of the sink.
     pub fn read_events(&self, after: Txid, sink: &mut impl Sink) -> Result<()> {
-        events_after(&self.published, after.0, u64::MAX, sink)
+        events_after(self.here()?, after.0, u64::MAX, sink)
     }
 }
