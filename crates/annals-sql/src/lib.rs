@@ -37,6 +37,7 @@ mod collations;
 mod columns;
 #[cfg(feature = "bundled")]
 mod connection;
+mod differences;
 #[cfg(feature = "bundled")]
 mod error;
 #[cfg(feature = "loadable")]

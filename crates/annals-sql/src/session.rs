@@ -7,14 +7,19 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use annals::internals::check_origin;
 use annals::{
-    Database, Error, ErrorKind, Moment, Reader, Result, Snapshot, Timestamp, Txid, Value,
+    Database, Error, ErrorKind, Moment, Reader, Result, Snapshot, TableNumber, Timestamp, Txid,
+    Value,
 };
 
+use crate::differences::{Differences, Found};
 use crate::host::{Fault, Form, Transactional};
 use crate::shape::Shape;
 use crate::transient::{Places, Transients};
 
+/// So many bytes of rows that differ are kept at once, about.
+const DIFFERENCE: usize = 16 << 20;
 /// How many past states are kept for the rest of a statement.
 const PASTS: usize = 8;
 
@@ -43,7 +48,11 @@ impl Source {
     /// Returns the state of now.
     fn now(&self) -> Result<Snapshot> {
         match self {
-            Self::Database(database) => Ok(database.read()),
+            Self::Database(database) => {
+                let now = database.read();
+                check_origin(&now)?;
+                Ok(now)
+            }
             Self::Reader(reader) => match reader.pull() {
                 // All before it was loaded, and opening has said so.
                 Err(error) if error.kind() == ErrorKind::Unapplied => Ok(reader.read()),
@@ -95,6 +104,8 @@ struct State {
     pasts: Vec<(Through, Snapshot)>,
     /// Indexes that the statement has made.
     transients: Transients,
+    /// Differences that it has asked for.
+    differences: Differences,
 }
 
 impl Session {
@@ -159,7 +170,8 @@ impl Transactional for Session {
 impl State {
     /// Releases what was kept for a statement.
     fn forget(&mut self) {
-        (self.snapshot, self.pasts, self.transients) = (None, Vec::new(), Transients::default());
+        (self.snapshot, self.pasts) = (None, Vec::new());
+        (self.transients, self.differences) = (Transients::default(), Differences::default());
     }
 
     fn current(&mut self, source: &Source, is_alone: bool) -> Result<Snapshot> {
@@ -226,6 +238,16 @@ impl Sight {
         let values: Vec<_> = values.iter().map(Value::as_ref).collect();
         let most = self.session.most;
         self.session.state().transients.find(snapshot, shape, columns, &values, most)
+    }
+
+    /// Returns the rows of a table that differ between two moments.
+    pub(crate) fn differing(
+        &self,
+        table: TableNumber,
+        moments: [Txid; 2],
+    ) -> std::result::Result<Found, Fault> {
+        let most = self.session.most.min(DIFFERENCE);
+        self.session.state().differences.find(&self.snapshot, (table, moments), most)
     }
 
     /// Returns the number of the transaction at whose end a moment is: a number, a time, or the text of a moment;

@@ -1,6 +1,9 @@
 //! The past in SQL: states, versions, changes, origins, the log.
 
-use annals::{Command, Database, FieldNumber, TableNumber, Txid, Type, ValueRef};
+use std::sync::Arc;
+
+use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
+use annals::{Command, Database, FieldNumber, Options, TableNumber, Txid, Type, ValueRef};
 use annals_sql::Connection;
 
 use crate::shop::{city, open, shop, text};
@@ -187,4 +190,44 @@ fn a_state_as_it_was_has_what_was_dropped_since() {
     }
     let said = text(&mut sql, "SELECT * FROM t_as_it_was");
     assert!(said.contains("t_as_it_was needs a moment: t_as_it_was(17)"), "{said}");
+}
+
+#[test]
+fn a_join_reads_a_difference_once() {
+    let disk = SimulatedDisk::new(1);
+    let clock = Arc::new(SimulatedClock::new(1));
+    let options = Options::new().background(false);
+    let db = options.open_in(Arc::new(disk.clone()), "db", clock).unwrap();
+    let (table, field) = (TableNumber(0), FieldNumber(0));
+    let (name, ty, nullable, default) = ("x".to_owned(), Type::Int64, false, None);
+    db.write(|tx| {
+        tx.apply_command(&Command::CreateTable { name: "t".to_owned() })?;
+        tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
+        (0..300).try_for_each(|x| tx.insert(table, &[ValueRef::Int64(x)]).map(drop))
+    })
+    .unwrap();
+    db.write(|tx| {
+        (0..300).step_by(3).try_for_each(|id| {
+            tx.update(table, annals::RowId(id), field, ValueRef::Int64(-1 - id.cast_signed()))
+        })
+    })
+    .unwrap();
+    let mut sql = Connection::open(db).unwrap();
+    for query in [
+        "SELECT count(*), count(c.id) FROM t LEFT JOIN t_changes(1, 2) c ON c.id = t.id WHERE t.id < N",
+        "SELECT count(*), count(c.id) FROM t LEFT JOIN t_changes(1) c ON c.new_x = t.x WHERE t.id < N",
+        "SELECT count(*), sum((SELECT count(*) FROM t_changes(1, 2) c WHERE c.id = t.id)) FROM t WHERE t.id < N",
+        "SELECT count(*), count(b.id) FROM t LEFT JOIN t_changes(1, 2) a ON a.id = t.id \
+         LEFT JOIN t_changes(2, 1) b ON b.id = a.id AND b.new_x = a.old_x WHERE t.id < N",
+    ] {
+        let mut reads = |rows: u64| {
+            let before = disk.reads();
+            let found = text(&mut sql, &query.replace("< N", &format!("< {rows}")));
+            assert_eq!(found, format!("{rows}|{}\n", rows / 3), "{query}");
+            disk.reads() - before
+        };
+        let few = reads(6);
+        assert!(few > 0, "{query}");
+        assert!(reads(300) <= few, "{query}: it was read again");
+    }
 }
