@@ -349,13 +349,14 @@ pub(crate) fn refuse_login(url: &Url) -> std::result::Result<(), &'static str> {
 /// Joins an error with its causes.
 pub(crate) fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
+    for error in std::iter::successors(error.source(), |error| error.source()) {
         let next = error.to_string();
         if !text.contains(&next) {
             text = format!("{text}: {next}");
         }
-        cause = error.source();
+    }
+    if text.contains("UnknownIssuer") {
+        text += "; if it is the right server, --ca or ANNALS_CA names the file of who vouches for it";
     }
     text
 }

@@ -22,7 +22,7 @@ pub(crate) enum Found {
     /// All of them.
     All(Arc<[RowChange]>),
     /// The first ones, and the rest: all take more memory than there is, and aren't kept.
-    Many(Vec<RowChange>, Differing),
+    Many(Vec<RowChange>, Box<Differing>),
 }
 
 impl Differences {
@@ -46,7 +46,7 @@ impl Differences {
             }
         }
         if rest.place().is_some() {
-            return Ok(Found::Many(rows, rest));
+            return Ok(Found::Many(rows, Box::new(rest)));
         }
         let rows: Arc<[RowChange]> = rows.into();
         if self.0.len() == KEPT {
