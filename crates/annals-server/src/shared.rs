@@ -20,7 +20,7 @@ use crate::keys::Keys;
 use crate::long::Long;
 use crate::means::Means;
 use crate::procedures::Procedures;
-use crate::tokens::{StoredToken, Tokens};
+use crate::tokens::{Lines, StoredToken, Tokens};
 use crate::turns::Turns;
 
 /// What a server takes and waits for, so that no client costs it without bound.
@@ -125,6 +125,8 @@ pub(crate) struct Served {
     pub(crate) images: Arc<Images>,
     /// The tokens as they were read, and when.
     known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
+    /// The lines of the file of tokens that the log says aren't tokens.
+    told: Mutex<Vec<usize>>,
 }
 
 impl Served {
@@ -143,6 +145,7 @@ impl Served {
             folders: Vec::new(),
             images: Arc::default(),
             known: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -152,9 +155,27 @@ impl Served {
         let now = SystemClock.elapsed();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|(read, _)| now.saturating_sub(*read) >= BELIEVED) {
-            *known = Some((now, tokens.list()?));
+            *known = Some((now, self.read(tokens)?));
         }
         let known = known.iter().flat_map(|(_, list)| list);
         Ok(known.filter_map(|stored| stored.role_of_hash(hash, time)).max())
+    }
+
+    /// Reads the tokens. A damaged line gives no right, and takes none from the other lines; the log says which it is.
+    fn read(&self, tokens: &Tokens) -> Result<Vec<StoredToken>> {
+        let Lines { tokens: all, wrong } = tokens.read()?;
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != wrong {
+            for line in &wrong {
+                let path = tokens.path().display().to_string();
+                tracing::error!(
+                    path,
+                    line,
+                    "this line isn't a token: it gives no right; remove it"
+                );
+            }
+            *told = wrong;
+        }
+        Ok(all)
     }
 }

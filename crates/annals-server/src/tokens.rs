@@ -38,6 +38,14 @@ pub struct StoredToken {
     hash: String,
 }
 
+/// The lines of a file of tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    pub(crate) tokens: Vec<StoredToken>,
+    /// The numbers of those that aren't tokens.
+    pub(crate) wrong: Vec<usize>,
+}
+
 /// A token that was just made: this is the only time that it is known.
 #[derive(Debug)]
 pub struct NewToken {
@@ -81,6 +89,14 @@ impl StoredToken {
         self.role_of_hash(&hash(token), now)
     }
 
+    /// False if no text could ever be this token: a part of it can't be read.
+    fn can_be_valid(&self) -> bool {
+        let Self { role, until, hash, .. } = self;
+        let is_hash = hash.len() == 64 && hash.bytes().all(|it| it.is_ascii_hexdigit());
+        let is_time = until.as_ref().is_none_or(|it| Timestamp::from_str(it).is_ok());
+        Role::from_str(role).is_ok() && is_time && is_hash
+    }
+
     /// Returns the role that a token with a hash gives now, if it is this one.
     pub(crate) fn role_of_hash(&self, hash: &str, now: Timestamp) -> Option<Role> {
         // Hashes are compared: how long that takes says nothing of the token.
@@ -121,25 +137,38 @@ impl Tokens {
     /// # Errors
     /// `Io`; `Invalid`: a line isn't a token.
     pub fn list(&self) -> Result<Vec<StoredToken>> {
+        let Lines { tokens, wrong } = self.read()?;
+        match wrong.first() {
+            None => Ok(tokens),
+            Some(line) => {
+                let shown = self.directory.display(&self.name);
+                Err(Error::invalid(format!(
+                    "{shown}, line {line}: isn't a token; remove that line"
+                )))
+            }
+        }
+    }
+
+    /// Returns all tokens, and which lines are none.
+    pub(crate) fn read(&self) -> Result<Lines> {
         let shown = self.directory.display(&self.name);
         let io = |error| Error::io(format!("{shown}: can't read the tokens"), error);
         let file = match self.directory.open(&self.name, Access::Read) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lines::default()),
             file => file.map_err(io)?,
         };
+        let mut lines = Lines::default();
         let mut bytes = vec![0; usize::try_from(file.len().map_err(io)?).unwrap_or(0)];
         let read = file.read_at(0, &mut bytes).map_err(io)?;
         bytes.truncate(read);
         let text = String::from_utf8_lossy(&bytes);
-        let parse = |(number, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|_| {
-                Error::invalid(format!(
-                    "{shown}, line {}: isn't a token; remove that line",
-                    number + 1
-                ))
-            })
-        };
-        text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(parse).collect()
+        for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            match serde_json::from_str(line).ok().filter(StoredToken::can_be_valid) {
+                Some(token) => lines.tokens.push(token),
+                None => lines.wrong.push(place + 1),
+            }
+        }
+        Ok(lines)
     }
 
     /// Adds a token.
