@@ -178,6 +178,12 @@ impl Connection {
         parameters: &Parameters,
         answer: &mut dyn Answer,
     ) -> Result<(), SqlError> {
+        // SQLite would take the rest for no part of it.
+        if let Some(place) = sql.find('\0') {
+            return Err(SqlError::Statement(format!(
+                "the character NUL is in the statement, at byte {place}: write char(0) for it in a text"
+            )));
+        }
         self.refresh()?;
         if let Some(limits) = self.limits {
             self.watch.begin(limits);
