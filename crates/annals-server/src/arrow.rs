@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 
 use crate::answer::{Answer, Refusal};
+use crate::body::media_types;
 use crate::changes::{After, forgotten};
 use crate::means::{Held, Kind};
 use crate::parts::{self, Parts};
@@ -23,9 +24,7 @@ const BATCH: u64 = 16 << 20;
 
 /// True if a client accepts a stream of Arrow.
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    let mut kinds = accept.unwrap_or_default().split(',');
-    kinds.any(|kind| kind.split(';').next().unwrap_or_default().trim() == ipc::MEDIA_TYPE)
+    media_types(headers, header::ACCEPT).any(|kind| kind == ipc::MEDIA_TYPE)
 }
 
 /// Sends the rows of a table.

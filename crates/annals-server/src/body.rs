@@ -10,7 +10,7 @@ use std::time::Duration;
 use annals::internals::FileRange;
 use annals_storage::Spool;
 use axum::body::{Body, HttpBody as _};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use tokio::sync::mpsc;
@@ -75,12 +75,18 @@ pub(crate) async fn text(allowed: &Allowed, mut body: Body, copies: u64) -> Answ
 
 /// Refuses a body that isn't said to be JSON: pages of other sites can send other types without asking.
 pub(crate) fn check_json(headers: &HeaderMap) -> Answer<()> {
-    let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
-    if kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
+    if media_types(headers, header::CONTENT_TYPE).eq(["application/json"]) {
         return Ok(());
     }
     let message = "send the header `Content-Type: application/json`";
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message))
+}
+
+/// Returns the types of media that a header names, in small letters and without their parameters.
+pub(crate) fn media_types(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = String> {
+    let all = headers.get_all(name).into_iter().filter_map(|it| it.to_str().ok());
+    let kinds = all.flat_map(|it| it.split(','));
+    kinds.filter_map(|kind| kind.split(';').next()).map(|kind| kind.trim().to_ascii_lowercase())
 }
 
 /// Returns the next piece of a body; `None` at its end.

@@ -131,19 +131,14 @@ async fn changes(
 ) -> Answer {
     #[cfg(feature = "arrow")]
     if crate::arrow::is_wanted(&headers) {
-        let after = after.map(|after| After::of(&after)).transpose()?;
+        let after = after.map(|after| After::of("after", &after)).transpose()?;
         return crate::arrow::changes(&allowed, of, after).await;
     }
-    let is = |name, value: &str| {
-        headers.get(name).and_then(|it| it.to_str().ok()).is_some_and(|it| it.contains(value))
-    };
-    let as_events = is(header::ACCEPT, "text/event-stream");
-    let last = headers.get("Last-Event-ID").and_then(|id| id.to_str().ok());
-    // What isn't an id of ours came from another source of events.
-    let last = last.and_then(|id| After::of(id).ok());
-    let after = match last {
-        Some(last) => Some(last),
-        None => after.map(|after| After::of(&after)).transpose()?,
+    let as_events = body::media_types(&headers, header::ACCEPT).any(|it| it == "text/event-stream");
+    let last = headers.get("Last-Event-ID").map(|id| id.to_str().unwrap_or_default().to_owned());
+    let after = match (last, after) {
+        (Some(last), _) => Some(After::of("Last-Event-ID", &last)?),
+        (None, after) => after.map(|after| After::of("after", &after)).transpose()?,
     };
     let opened = Arc::clone(&allowed.local);
     let open = move |_: &mut Work| {
@@ -180,12 +175,13 @@ pub(crate) enum After {
 }
 
 impl After {
-    fn of(text: &str) -> Answer<Self> {
+    /// Reads what a parameter or header says.
+    fn of(name: &str, text: &str) -> Answer<Self> {
         if let Ok(txid) = text.parse() {
             return Ok(Self::Txid(Txid(txid)));
         }
         let cursor = text.parse().map(Self::Cursor);
-        cursor.map_err(|error| Refusal::bad(format!("after: write TXID or TXID:CHAIN: {error}")))
+        cursor.map_err(|error| Refusal::bad(format!("{name}: write TXID or TXID:CHAIN: {error}")))
     }
 
     /// Checks that it is in this history, if it says so; returns the transaction.

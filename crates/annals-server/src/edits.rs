@@ -154,9 +154,16 @@ fn values<'t>(
     let value = |(key, raw): (&String, &&RawValue)| {
         let field = table.fields.iter().find(|field| annals_json::key(table, field) == *key);
         let field = field.ok_or_else(|| {
-            let known: Vec<_> = table.fields.iter().map(|field| field.name.as_str()).collect();
-            let (table, known) = (&table.name, known.join(", "));
-            Refusal::bad(format!("table {table} has no field {key:?}; its fields are: {known}"))
+            let keys = table.fields.iter().map(|field| annals_json::key(table, field));
+            let known = keys.collect::<Vec<_>>().join(", ");
+            let why = match key.as_str() {
+                // That of a row is a member of the change.
+                "id" => {
+                    "`id` isn't among the fields of a change, since it is the row's id".to_owned()
+                }
+                key => format!("table {} has no field {key:?}", table.name),
+            };
+            Refusal::bad(format!("{why}; the fields of table {} are: {known}", table.name))
         })?;
         Ok((field, read(table, field, raw.get(), names)?))
     };

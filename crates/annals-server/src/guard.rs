@@ -182,7 +182,9 @@ pub(crate) fn cookie_name(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> St
 /// Returns the token of a request.
 fn token<'r>(shared: &Shared, parts: &'r Parts) -> Option<&'r str> {
     let bearer = text(&parts.headers, header::AUTHORIZATION);
-    bearer.and_then(|it| it.strip_prefix("Bearer ")).or_else(|| {
+    let bearer = bearer.and_then(|it| it.split_once(' '));
+    let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
+    bearer.map(|(_, token)| token.trim()).or_else(|| {
         let name = cookie_name(shared, &parts.uri, &parts.headers);
         // HTTP/2 may divide them.
         let cookies = parts.headers.get_all(header::COOKIE).into_iter();

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 
 use crate::answer::Refused;
+use crate::body::media_types;
 
 /// The page may load its style, and nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -19,9 +20,8 @@ makes one. Then open <code>/explore/NAME?token=TOKEN</code> there.</li></ul>";
 
 /// True if somebody asks for a page of the explorer in a form that a person reads.
 pub(crate) fn is_for_people(request: &Request) -> bool {
-    let accepted = request.headers().get_all(header::ACCEPT).iter();
     request.uri().path().starts_with("/explore/")
-        && accepted.filter_map(|it| it.to_str().ok()).any(|it| it.contains("text/html"))
+        && media_types(request.headers(), header::ACCEPT).any(|kind| kind == "text/html")
 }
 
 /// Returns a refusal with its status and headers, as a page; another answer as it is.

@@ -18,7 +18,7 @@ use crate::means::{COPIES, Kind};
 use crate::rights::Allowed;
 use crate::shared::Shared;
 use crate::work::Work;
-use crate::{body, openapi};
+use crate::{body, object, openapi};
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(query))
@@ -46,16 +46,15 @@ struct Request {
 ))]
 async fn query(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
     let local = Arc::clone(&allowed.local);
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     body::check_json(&headers)?;
-    let (form, kind) = form(text(header::ACCEPT).unwrap_or_default());
+    let (form, kind) = form(&headers);
     let (body, held) = body::text(&allowed, body, COPIES).await?;
     // The other half of the memory is for answers.
     let memory = allowed.shared().limits.memory / 2;
     let limits = Limits { memory, ..Limits::default() };
     let run = move |work: &mut Work| {
         let _held = held;
-        let request: Request = serde_json::from_str(&body).map_err(|error| {
+        let request: Request = object::read(&body).map_err(|error| {
             Refusal::bad(format!("{error}; a query is {{\"sql\":\"SELECT ..\",\"params\":[..]}}"))
         })?;
         let source = match (local.database(), local.reader()) {
@@ -82,7 +81,7 @@ enum Form {
 }
 
 /// Returns the form that a client accepts.
-fn form(accept: &str) -> (Form, &'static str) {
+fn form(headers: &HeaderMap) -> (Form, &'static str) {
     let kinds = [
         (Form::Text(Format::Json), "application/json"),
         (Form::Text(Format::Ndjson), "application/x-ndjson"),
@@ -90,8 +89,8 @@ fn form(accept: &str) -> (Form, &'static str) {
         #[cfg(feature = "arrow")]
         (Form::Arrow, annals_arrow::ipc::MEDIA_TYPE),
     ];
-    let named = accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
-    let found = named.filter_map(|name| kinds.iter().find(|(_, kind)| *kind == name)).next();
+    let mut named = body::media_types(headers, header::ACCEPT);
+    let found = named.find_map(|name| kinds.iter().find(|(_, kind)| *kind == name));
     *found.unwrap_or(&kinds[0])
 }
 

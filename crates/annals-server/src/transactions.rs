@@ -28,7 +28,7 @@ use crate::procedures::Procedures;
 use crate::rights::{Allowed, Right};
 use crate::rows::table;
 use crate::shared::Shared;
-use crate::{body, lease};
+use crate::{body, lease, object};
 
 /// How many texts as long as a request take the memory of understanding it and applying its changes, about.
 const COPIES: u64 = 3;
@@ -46,10 +46,10 @@ struct Request<'r> {
     comment: Option<String>,
     /// The cursor of the state that the client has read.
     base: Option<String>,
-    /// The rows that must be as they were there.
-    #[serde(default)]
-    read: Vec<Named>,
-    #[serde(borrow)]
+    /// The rows that must be as they were there: with `base` only.
+    #[serde(default, deserialize_with = "object::list")]
+    read: Option<Vec<Named>>,
+    #[serde(borrow, default, deserialize_with = "object::list")]
     changes: Option<Vec<Edit<'r>>>,
     procedure: Option<String>,
     #[serde(borrow)]
@@ -115,11 +115,17 @@ async fn transact(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
 
 /// Reads a request.
 fn read(text: &str) -> Answer<Request<'_>> {
-    serde_json::from_str(text).map_err(|error| {
+    let request: Request<'_> = object::read(text).map_err(|error| {
         Refusal::bad(format!(
             "{error}; a transaction is {{\"changes\":[..]}} or {{\"procedure\":NAME,\"args\":..}}"
         ))
-    })
+    })?;
+    if request.base.is_none() && request.read.as_ref().is_some_and(|read| !read.is_empty()) {
+        let message = "read: rows are compared with those of a state: send its cursor, too, as \"base\":\"TXID:CHAIN\"; the \
+             database's URL answers with its txid and chain";
+        return Err(Refusal::bad(message));
+    }
+    Ok(request)
 }
 
 /// Why a transaction failed: a refusal, or an error of the commit.
@@ -166,7 +172,10 @@ impl Work {
         {
             return Ok((Done::Before(done), tx));
         }
-        let before = request.base.as_deref().map(|base| rows_of_base(local, base, &request.read));
+        let before = request
+            .base
+            .as_deref()
+            .map(|base| rows_of_base(local, base, request.read.as_deref().unwrap_or_default()));
         edits::check_unchanged(&tx, &before.transpose()?.unwrap_or_default())?;
         let answer = match (&request.changes, &request.procedure) {
             (Some(changes), None) if request.args.is_none() => {

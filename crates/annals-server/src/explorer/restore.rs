@@ -18,7 +18,7 @@ use crate::rights::Allowed;
 use crate::rows::{id, table};
 use crate::shared::Shared;
 use crate::transactions::Failed;
-use crate::{body, openapi};
+use crate::{body, object, openapi};
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(restore))
@@ -58,7 +58,7 @@ async fn restore(
     let local = Arc::clone(&allowed.local);
     let restored = allowed.write(move || {
         let _held = held;
-        let Wanted { moment, comment } = serde_json::from_str(&text).map_err(|error| {
+        let Wanted { moment, comment } = object::read(&text).map_err(|error| {
             Refusal::bad(format!("{error}; write {{\"moment\":\"txid:N\",\"comment\":TEXT}}"))
         })?;
         let moment: Moment =

@@ -14,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::Answer;
+use crate::parameters::{self, Parameters};
 use crate::rights::Allowed;
 use crate::shared::Shared;
 
@@ -44,13 +45,15 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(of_all)).routes(routes!(of_one))
 }
 
-/// Adds the description to the routes that it describes.
+/// Adds the description to the routes that it describes, and refuses parameters that it doesn't name.
 pub(crate) fn describe(routes: OpenApiRouter<Arc<Shared>>) -> Router<Arc<Shared>> {
     let (routes, openapi) = routes.split_for_parts();
     // All of it is text and numbers.
     let mut openapi = serde_json::to_value(openapi).unwrap_or_default();
     complete(&mut openapi);
-    routes.layer(Extension(Arc::new(openapi)))
+    let known = Arc::new(Parameters::of(&openapi));
+    let check = axum::middleware::from_fn_with_state(known, parameters::check);
+    routes.layer(Extension(Arc::new(openapi))).layer(check)
 }
 
 /// Adds what all routes have in common.

@@ -23,6 +23,7 @@ mod museum;
 mod nodes;
 mod order;
 mod proxy;
+mod requests;
 mod rows;
 mod running;
 mod secure;
