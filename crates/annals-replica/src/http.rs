@@ -350,13 +350,12 @@ pub(crate) fn refuse_login(url: &Url) -> std::result::Result<(), &'static str> {
 pub(crate) fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     for error in std::iter::successors(error.source(), |error| error.source()) {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
+        if !text.contains(&error.to_string()) {
+            text = format!("{text}: {error}");
         }
     }
     if text.contains("UnknownIssuer") {
-        text += "; if it is the right server, --ca or ANNALS_CA names the file of who vouches for it";
+        text += "; --ca or ANNALS_CA names the file of who vouches for it";
     }
     text
 }
