@@ -276,15 +276,15 @@ impl Checkpoints {
         }
     }
 
-    /// Fails, and makes every later write an error, if the file isn't at its name any more: who opens the database
-    /// then would not find what is written here. Those who write in turn look at the beginning of each turn.
+    /// Fails, and makes every later write an error, if the file has no name any more: nobody would find what is written
+    /// to it. Those who write in turn look at the beginning of each turn. A file that was moved goes on under its new
+    /// name. (SQLite looks for this before each transaction.)
     ///
-    /// Cost: two requests of the file system's cache. What can't be asked is no reason to end. (SQLite refuses to write
-    /// a file that was moved, too.)
+    /// Cost: a request that the file system answers from memory. What can't be asked is no reason to end.
     pub fn check_in_place(&self) -> Result<()> {
-        if !self.is_shared && matches!(self.storage.is_linked(), Ok(false)) {
+        if !self.is_shared && matches!(self.storage.is_removed(), Ok(true)) {
             self.poison(
-                "the file was removed, moved or replaced while it was open; what was in it can still be read here: \
+                "the file was removed or replaced while it was open; what was in it can still be read here: \
                  copy it before this program ends",
             );
         }

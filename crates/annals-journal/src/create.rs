@@ -64,7 +64,6 @@ fn write_and_link(
     storage.write_at(0, head)?;
     storage.flush()?;
     directory.link(temporary, name)?;
-    storage.renamed(name);
     // If it remains, it is harmless.
     let _ = directory.remove(temporary);
     keep_name(directory, name)?;

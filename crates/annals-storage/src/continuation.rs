@@ -202,6 +202,10 @@ impl Storage for Continued {
         self.own.may_have_other_names()
     }
 
+    fn is_removed(&self) -> io::Result<bool> {
+        self.own.is_removed()
+    }
+
     fn renamed(&self, name: &str) {
         let rest = name.strip_prefix(&*self.journal);
         self.own.renamed(

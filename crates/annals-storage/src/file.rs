@@ -328,6 +328,12 @@ impl Storage for OpenFile {
         Ok(retry(|| self.file()?.metadata())?.nlink() != 1)
     }
 
+    #[cfg(unix)]
+    fn is_removed(&self) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(retry(|| self.file()?.metadata())?.nlink() == 0)
+    }
+
     fn renamed(&self, name: &str) {
         let name = self.names.real(name);
         self.path.lock().unwrap_or_else(PoisonError::into_inner).set_file_name(name);

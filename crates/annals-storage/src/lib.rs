@@ -174,6 +174,11 @@ pub trait Storage: Send + Sync + Debug {
         Ok(true)
     }
 
+    /// True if the file has no name any more: it was removed, or replaced by another one, and goes when it is closed.
+    fn is_removed(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Records the new name of the file in its directory: [`is_linked`](Storage::is_linked) checks that name from
     /// now on.
     fn renamed(&self, name: &str);

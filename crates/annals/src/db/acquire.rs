@@ -38,7 +38,10 @@ pub(super) fn acquire(
         };
         let others = lock(options, &storage, clock, &shown)?;
         let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-        if storage.is_linked().map_err(io)? {
+        // A new file was opened by another name, which is removed now: that suffices only until the next check
+        // whether it is linked.
+        let is_linked = if is_new { !options.shared } else { storage.is_linked().map_err(io)? };
+        if is_linked {
             if !is_new {
                 segments::refuse_kept(directory, name, &*storage)?;
             }

@@ -18,6 +18,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 const STATE: &str = "JSON.stringify({
     asked: location.hash, ready: document.body.dataset, now: Math.round(performance.now()), link: globalThis.explorer?.link,
     waits: [...globalThis.explorer?.waiting ?? []], open: [...globalThis.explorer?.asked.open ?? []],
+    events: performance.getEntriesByType('resource').filter(it => it.name.includes('/changes')).map(it => it.responseStatus),
     requests: globalThis.explorer?.asked.paths.slice(-8), error: globalThis.explorer?.error, is_hidden: document.hidden,
   }, null, 1) + document.body.outerHTML.slice(0, 300) + document.body.innerText.slice(0, 2000)";
 

@@ -246,7 +246,7 @@ impl Source {
     }
 
     /// Fails if a database that was opened for writing takes no transactions any more: a flush failed, or its file was
-    /// removed, moved or replaced.
+    /// removed or replaced.
     ///
     /// # Errors
     /// `Poisoned`, `Closed`.

@@ -98,10 +98,13 @@ fn a_file_that_is_replaced_while_open_is_another_file() {
     let second = open(&path).unwrap();
     assert_eq!(audit(&second.read()).of(1), 0);
     commit(&second, 0);
-    // The first continues writing to the file that it has, and harms nobody.
-    commit(&first, 1);
-    assert_eq!(audit(&first.read()).of(1), 2);
-    first.close().unwrap();
+    // The first can read what it has, acknowledges nothing more, and harms nobody.
+    let mut transaction = first.begin().unwrap();
+    transaction.set_level(Level::Checksummed);
+    write(&mut transaction, 1, 1, 1, 0).unwrap();
+    assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::UnknownOutcome);
+    assert_eq!(audit(&first.read()).of(1), 1);
+    assert_eq!(first.close().unwrap_err().kind(), ErrorKind::Poisoned);
     second.close().unwrap();
     shows(&path, 1);
     assert_eq!(names_in(folder.path()), ["a.annals"]);
@@ -114,17 +117,20 @@ fn a_file_that_is_removed_while_open_stays_until_it_is_closed() {
     let database = open(&path).unwrap();
     commit(&database, 0);
     fs::remove_file(&path).unwrap();
-    for (number, level) in (1..).zip(Level::ALL) {
+    // A soft commit is there until the file is closed; what is to survive isn't acknowledged.
+    for (number, level, kind) in
+        [(1, Level::Soft, None), (2, Level::Checksummed, Some(ErrorKind::UnknownOutcome))]
+    {
         let mut transaction = database.begin().unwrap();
         transaction.set_level(level);
         write(&mut transaction, 1, number, 1, 0).unwrap();
-        transaction.commit().unwrap();
+        assert_eq!(transaction.commit().err().map(|error| error.kind()), kind);
     }
-    assert_eq!(audit(&database.read()).of(1), 5);
+    assert_eq!(audit(&database.read()).of(1), 2);
     // Whoever opens the name now begins a new file, and is in nobody's way.
     let new = open(&path).unwrap();
     commit(&new, 0);
-    database.close().unwrap();
+    assert_eq!(database.close().unwrap_err().kind(), ErrorKind::Poisoned);
     commit(&new, 1);
     new.close().unwrap();
     shows(&path, 2);
