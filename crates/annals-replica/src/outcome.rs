@@ -172,10 +172,12 @@ impl Tries {
 mod tests {
     use super::*;
 
+    type Look = fn() -> Result<Seen<(), ()>>;
+
     /// What an attempt hears and sees, one after the other; whoever has heard all of it is told that it is done.
     struct Scripted {
         answers: Vec<fn() -> Answer<()>>,
-        looks: Vec<fn() -> Result<Seen<(), ()>>>,
+        looks: Vec<Look>,
         /// True if a copy may be on its way after the answers so far.
         is_loose: bool,
     }
@@ -215,7 +217,7 @@ mod tests {
         || Answer::Refused(error(ErrorKind::Io)),
         || Answer::Unproven(error(ErrorKind::Unreachable)),
     ];
-    const LOOKS: [fn() -> Result<Seen<(), ()>>; 4] = [
+    const LOOKS: [Look; 4] = [
         || Ok(Seen::Mine(())),
         || Ok(Seen::Another(())),
         || Ok(Seen::Nothing),

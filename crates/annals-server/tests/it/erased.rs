@@ -119,6 +119,13 @@ fn comments(database: &Database) -> Vec<String> {
     all.flatten().collect()
 }
 
+fn post(running: &Running, key: &str, body: &str) -> (u16, Value) {
+    let request = Client::new().post(format!("{}/transactions", running.of("origin")));
+    let request = request.header("Content-Type", "application/json");
+    let answer = request.header("Idempotency-Key", key).body(body.to_owned()).send().unwrap();
+    (answer.status().as_u16(), serde_json::from_str(&answer.text().unwrap()).unwrap())
+}
+
 #[test]
 fn a_request_whose_values_were_erased_never_runs_again() {
     for with_comments in [false, true] {
@@ -140,13 +147,6 @@ fn a_request_whose_values_were_erased_never_runs_again() {
                 Ok(())
             })
             .unwrap();
-        let post = |running: &Running, key: &str, body: &str| -> (u16, Value) {
-            let request = Client::new().post(format!("{}/transactions", running.of("origin")));
-            let request = request.header("Content-Type", "application/json");
-            let answer = request.header("Idempotency-Key", key).body(body.to_owned()).send();
-            let answer = answer.unwrap();
-            (answer.status().as_u16(), serde_json::from_str(&answer.text().unwrap()).unwrap())
-        };
         let running = serve(&database);
         assert_eq!(post(&running, "old", &old).1["repeated"], true);
         for (key, body) in [("new", &secret), ("other", &other)] {

@@ -208,13 +208,7 @@ fn child_tries_everything(path: &Path) {
                 assert_refused(now.changes(..).map(drop));
                 assert_refused(now.differences(annals::Txid(1), annals::Txid(2)));
             }
-            assert_refused(reader.pull());
-            assert_refused(reader.at(annals::Txid(1)));
-            assert_refused(reader.as_it_was(annals::Txid(1)));
-            assert_refused(reader.txid_of(annals::Moment::Comment("x".to_owned())));
-            assert_refused(reader.history_of(TABLE, annals::RowId(0)).map(drop));
-            assert_refused(reader.blame(TABLE, annals::RowId(0)));
-            assert_refused(reader.changes(..).map(drop));
+            check_reader(&reader);
             assert_refused(database.at(annals::Txid(1)));
             assert_refused(database.history_of(TABLE, annals::RowId(0)).map(drop));
             assert_refused(database.changes(..).map(drop));
@@ -252,6 +246,17 @@ fn child_tries_everything(path: &Path) {
     let again = Database::open(path).unwrap();
     assert!(!again.recovered().unclean);
     assert_eq!(rows(&again), 3);
+}
+
+/// In a child: checks that every call of a reader of its parent's is an error.
+fn check_reader(reader: &annals::Reader) {
+    assert_refused(reader.pull());
+    assert_refused(reader.at(annals::Txid(1)));
+    assert_refused(reader.as_it_was(annals::Txid(1)));
+    assert_refused(reader.txid_of(annals::Moment::Comment("x".to_owned())));
+    assert_refused(reader.history_of(TABLE, annals::RowId(0)).map(drop));
+    assert_refused(reader.blame(TABLE, annals::RowId(0)));
+    assert_refused(reader.changes(..).map(drop));
 }
 
 /// In a child: checks that every call of a file of its parent's is an error.
