@@ -241,6 +241,12 @@ impl Image {
         error
     }
 
+    /// True if it has no root and no name yet, and nothing went wrong that a later attempt must know: then another one
+    /// can be made in its place.
+    pub fn is_replaceable(&self) -> bool {
+        self.stopped.get().is_none() && lock(&self.held).temporary.is_some()
+    }
+
     /// Refuses to write where an earlier failure makes that unsafe.
     pub(super) fn check_usable(&self) -> Result<()> {
         if self.access == Access::Read {

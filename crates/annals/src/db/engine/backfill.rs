@@ -228,6 +228,7 @@ pub(in crate::db) fn carry_out(
         Ok(written) => written,
         Err(error) => {
             working.spill = spill;
+            working.drop_new();
             step!(FailedBackfillPoisons, else core.checkpoints().poison("a backfill failed"));
             return Err(error.within("the image wasn't brought forward; nothing is lost"));
         }

@@ -87,7 +87,10 @@ impl ImageState {
     ) -> Result<()> {
         let (image, _) = self.image(working)?;
         let len = image.len()?;
-        self.write_ahead(working, store, txid, is_open).inspect_err(|_| image.shorten(len))
+        self.write_ahead(working, store, txid, is_open).inspect_err(|_| {
+            image.shorten(len);
+            working.drop_new();
+        })
     }
 
     fn write_ahead(

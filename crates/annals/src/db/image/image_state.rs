@@ -135,6 +135,15 @@ impl Working {
         }
     }
 
+    /// Drops an image that never got a root, and with it its file: a disk that is full gets the space back. The next
+    /// backfill makes another one.
+    pub(in crate::db) fn drop_new(&mut self) {
+        let is_new = self.image.as_ref().is_some_and(|(image, _)| image.is_replaceable());
+        if is_new && self.spill.is_none() {
+            self.image = None;
+        }
+    }
+
     /// Drops the newest root after an error of damage of which nothing else was noted.
     pub(in crate::db) fn note_damage(&self, error: &Error, is_noted: bool) {
         let is_damage = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::PageLost);

@@ -5,6 +5,7 @@ pub(crate) mod damage;
 mod document;
 pub(crate) mod drop_roots;
 mod dropped;
+mod full_disk;
 mod larger;
 mod renewed;
 pub(crate) mod seen;
