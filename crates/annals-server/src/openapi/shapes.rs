@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -124,7 +125,15 @@ pub(crate) struct Row(BTreeMap<String, Value>);
 pub(crate) struct Rows {
     rows: Vec<Row>,
     /// The `after` of the next page; null at the end.
-    next: Option<u64>,
+    next: Option<Next>,
+}
+
+/// Where a list of rows continues: after an id, or at a place in the order of an index.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Next {
+    Id(u64),
+    Place(String),
 }
 
 /// A transaction that changed a row.

@@ -52,7 +52,7 @@ pub(super) fn components(schema: &Schema) -> impl Iterator<Item = (String, Value
             "type": "object", "required": ["rows", "next"],
             "properties": {
                 "rows": { "type": "array", "items": { "$ref": format!("#/components/schemas/{row}") } },
-                "next": { "type": ["integer", "null"] },
+                "next": { "type": ["integer", "string", "null"] },
             },
         });
         [(row.clone(), of_row(schema, table)), (format!("{row}.page"), page)]

@@ -4,7 +4,9 @@ mod file;
 
 use std::sync::Arc;
 
-use annals::{FieldNumber, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef};
+use annals::{
+    Error, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef,
+};
 use axum::extract::{Path, Query};
 use axum::http::HeaderMap;
 use serde::Deserialize;
@@ -13,6 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::changes::forgotten;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
@@ -25,6 +28,8 @@ const USUAL: usize = 100;
 const MOST: usize = 10_000;
 /// Finding so many rows, and writing them, takes less than a millisecond.
 const FEW: usize = 1000;
+/// The longest key of an index, in bytes, that is sent as a place: it must fit into a URL.
+const LONGEST_KEY: usize = 2 << 10;
 /// A page or log ends after so many bytes, however many rows were asked for.
 pub(crate) const LARGEST: usize = 8 << 20;
 
@@ -51,12 +56,23 @@ pub(crate) fn id(text: &str) -> Answer<RowId> {
 
 /// Returns the state of a moment, as `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:..`; without one that of now.
 pub(crate) fn state(local: &annals_replica::Local, at: Option<&str>) -> Answer<Snapshot> {
-    let Some(at) = at else { return Ok(local.refresh()?) };
-    Ok(local.at(moment(at)?)?)
+    state_as(local, at, None)
 }
 
-fn moment(at: &str) -> Answer<Moment> {
-    at.parse().map_err(|error| Refusal::bad(format!("at: {error}")))
+/// Reads a moment from a parameter.
+pub(crate) fn moment(name: &str, text: &str) -> Answer<Moment> {
+    text.parse().map_err(|error| Refusal::bad(format!("{name}: {error}")))
+}
+
+/// Returns the refusal of a moment whose state isn't there: it was forgotten, or never was.
+pub(crate) fn no_moment(local: &annals_replica::Local, moment: &Moment, error: Error) -> Refusal {
+    let was_there = match moment {
+        Moment::Txid(txid) => *txid <= local.read().txid(),
+        // Before the first transaction the database was empty.
+        Moment::Time(_) => true,
+        Moment::Comment(_) => false,
+    };
+    if was_there { forgotten(local, error) } else { error.into() }
 }
 
 /// Returns the state of a moment; with the schema of that time, if `as_it_was` is true.
@@ -65,10 +81,13 @@ pub(crate) fn state_as(
     at: Option<&str>,
     as_it_was: Option<bool>,
 ) -> Answer<Snapshot> {
-    match at.filter(|_| as_it_was == Some(true)) {
-        Some(at) => Ok(local.as_it_was(moment(at)?)?),
-        None => state(local, at),
-    }
+    let Some(at) = at else { return Ok(local.refresh()?) };
+    let moment = moment("at", at)?;
+    let state = match as_it_was {
+        Some(true) => local.as_it_was(moment.clone()),
+        _ => local.at(moment.clone()),
+    };
+    state.map_err(|error| no_moment(local, &moment, error))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -119,7 +138,7 @@ pub(crate) struct Asked {
     pub(crate) from: Option<String>,
     /// The key that all rows have.
     pub(crate) key: Option<String>,
-    /// The id of the row after which the answer begins: the last one of the page before.
+    /// After what the answer begins: `next` of the page before, or the id of a row.
     pub(crate) after: Option<String>,
     /// How many rows of the index are before the first one of the answer.
     pub(crate) rank: Option<u64>,
@@ -138,7 +157,7 @@ pub(crate) enum Format {
     Ndjson,
 }
 
-/// Returns rows, as `{"rows":[..],"next":ID}`: `next` is the `after` of the next page, null at the end. With `Accept:
+/// Returns rows, as `{"rows":[..],"next":..}`: `next` is the `after` of the next page, null at the end. With `Accept:
 /// application/vnd.apache.arrow.stream` all rows, as record batches; with `file` all rows, as text.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}", params(Asked), responses((status = 200, body = openapi::Rows)))]
 async fn rows(
@@ -174,9 +193,64 @@ fn page(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<Stri
     let text = "{\"rows\":[".to_owned();
     let mut page = Page { taken: text, table, left: limit, last: None };
     let is_more = page.fill(work, now, asked)?;
-    let next =
-        page.last.filter(|_| is_more).map_or_else(|| "null".to_owned(), |id| id.0.to_string());
+    let next = match (page.last.filter(|_| is_more), &asked.index) {
+        (None, _) => "null".to_owned(),
+        (Some(last), None) => last.0.to_string(),
+        (Some(last), Some(name)) => Place::of(now, index(now.schema(), table, name)?, last)?,
+    };
     Ok(page.taken + &format!("],\"next\":{next}}}\n"))
+}
+
+/// Finds an index of a table by its name.
+fn index<'s>(schema: &'s Schema, table: &Table, name: &str) -> Answer<&'s Index> {
+    let found = schema.indexes().iter().find(|it| it.name == name && it.table == table.number);
+    found.map(Arc::as_ref).ok_or_else(|| {
+        Refusal::not_found(format!("table {:?} has no index {name:?}", table.name))
+    })
+}
+
+/// After what a page of an index begins.
+enum Place {
+    /// A row, where it is now.
+    Row(RowId),
+    /// A place in the order of the index, whatever became of the row that was there.
+    Key(Vec<u8>),
+}
+
+impl Place {
+    /// Returns the place of a row as JSON: `"INDEX-KEY"`, in hexadecimal digits; of a very long key the id.
+    fn of(now: &Snapshot, index: &Index, id: RowId) -> Answer<String> {
+        let key = now.index(index.number)?.key_of(id)?;
+        if key.len() > LONGEST_KEY {
+            return Ok(id.0.to_string());
+        }
+        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(format!("\"{}-{digits}\"", index.number.0))
+    }
+
+    fn read(text: &str, index: &Index) -> Answer<Self> {
+        let Some((number, digits)) = text.split_once('-') else { return id(text).map(Self::Row) };
+        let is_of_this = number.parse() == Ok(index.number.0);
+        let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        let byte = |pair: &[u8]| match pair {
+            [high, low] => Some(digit(high)? << 4 | digit(low)?),
+            _ => None,
+        };
+        let key: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+        key.filter(|key| is_of_this && !key.is_empty()).map(Self::Key).ok_or_else(|| {
+            Refusal::bad(format!(
+                "after: {text:?} isn't a place in the index {:?}: send `next` of the page before, or the id of a row",
+                index.name
+            ))
+        })
+    }
+
+    fn rows_after<'a>(&self, rows: IndexRows<'a>) -> IndexRows<'a> {
+        match self {
+            Self::Row(id) => rows.after(*id),
+            Self::Key(key) => rows.after_key(key),
+        }
+    }
 }
 
 /// Returns the ids of the rows that are asked for, `most` of them, and whether there are more.
@@ -311,25 +385,17 @@ impl<T: Take> Page<'_, T> {
         name: &str,
         asked: &Asked,
     ) -> Answer<bool> {
-        let schema = now.schema();
-        let index = schema.indexes().iter().find(|index| index.name == name);
-        let index = index.filter(|index| index.table == self.table.number).ok_or_else(|| {
-            Refusal::not_found(format!("table {:?} has no index {name:?}", self.table.name))
-        })?;
+        let index = index(now.schema(), self.table, name)?;
         let view = now.index(index.number)?;
         let key = |what: &str, text: &Option<String>| {
             text.as_ref().map(|text| values(self.table, &index.fields, text, what)).transpose()
         };
         let (whole, from) = (key("key", &asked.key)?, key("from", &asked.from)?);
-        let rows = match (&whole, &asked.after) {
-            (Some(key), after) => {
-                let rows = view.equal(&refs(key));
-                match after {
-                    Some(after) => rows.after(id(after)?),
-                    None => rows,
-                }
-            }
-            (None, Some(after)) => view.rows().after(id(after)?),
+        let after = asked.after.as_ref().map(|after| Place::read(after, index)).transpose()?;
+        let rows = match (&whole, after) {
+            (Some(key), None) => view.equal(&refs(key)),
+            (Some(key), Some(after)) => after.rows_after(view.equal(&refs(key))),
+            (None, Some(after)) => after.rows_after(view.rows()),
             (None, None) => {
                 let mut cursor = view.cursor();
                 match (&from, asked.rank) {

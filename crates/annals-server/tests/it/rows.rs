@@ -65,7 +65,7 @@ fn rows_are_there_now_and_as_they_were() {
     assert_eq!(ids("/t/person?limit=3&after=2"), (vec![3], None));
     assert_eq!(ids("/t/person?from=2"), (vec![2, 3], None));
     assert_eq!(ids("/t/person?index=by_name"), (vec![1, 2, 0, 3], None));
-    assert_eq!(ids("/t/person?index=by_name&limit=2"), (vec![1, 2], Some(2)));
+    assert_eq!(ids("/t/person?index=by_name&limit=2").0, [1, 2]);
     assert_eq!(ids("/t/person?index=by_name&limit=2&after=2"), (vec![0, 3], None));
     assert_eq!(ids("/t/person?index=by_name&key=Bob"), (vec![2, 0], None));
     assert_eq!(ids("/t/person?index=by_name&key=Bob,3"), (vec![0], None));
@@ -109,4 +109,60 @@ fn wrong_questions_get_a_status_and_a_reason() {
         let answer = reqwest::blocking::get(format!("{}{rest}", running.of("origin"))).unwrap();
         assert_eq!(answer.status().as_u16(), status, "{rest}: {}", answer.text().unwrap());
     }
+}
+
+/// Pages of an index while its rows change: what a page ended with was changed or deleted since.
+#[test]
+fn pages_of_an_index_go_on_whatever_becomes_of_their_last_row() {
+    let database = Database::in_memory().unwrap();
+    create(&database);
+    let server = Server::new().database("origin", database.clone()).unwrap().open_to_all();
+    let running = Running::start(server);
+    let get = |rest: &str| {
+        let answer = reqwest::blocking::get(format!("{}/t/person?{rest}", running.of("origin")));
+        let answer = answer.unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_str::<Value>(&answer.text().unwrap()).unwrap())
+    };
+    let page = |rest: &str| {
+        let (status, page) = get(rest);
+        assert_eq!(status, 200, "{rest}: {page}");
+        let ids = page["rows"].as_array().unwrap().iter().map(|row| row["id"].as_u64().unwrap());
+        (ids.collect::<Vec<_>>(), page["next"].clone())
+    };
+    let after = |next: &Value| format!("after={}", next.as_str().unwrap());
+    // The order is 1, 2, 0, 3.
+    let (ids, next) = page("index=by_name&limit=2");
+    assert_eq!(ids, [1, 2]);
+    let (ids, of_key) = page("index=by_name&key=Bob&limit=1");
+    assert_eq!(ids, [2]);
+    let rename = |id: u64, name: &str| {
+        database.write(|tx| tx.update(PERSON, RowId(id), FieldNumber(0), ValueRef::String(name)))
+    };
+    let both = |rest: &str| {
+        let by_key = format!("index=by_name&key=Bob&{}", after(&of_key));
+        (page(&format!("index=by_name&{}", after(&next))).0, page(&by_key).0, rest.to_owned())
+    };
+    for name in ["Zoe", "Aaa", "Bob"] {
+        rename(2, name).unwrap();
+        let (all, of_bob, _) = both(name);
+        let rest = if name == "Zoe" { vec![0, 3, 2] } else { vec![0, 3] };
+        assert_eq!((all, of_bob), (rest, vec![0]), "after it became {name}");
+    }
+    database.write(|tx| tx.delete(PERSON, RowId(2))).unwrap();
+    assert_eq!(both("deleted"), (vec![0, 3], vec![0], "deleted".to_owned()));
+    // An id is where its row is now.
+    assert_eq!(page("index=by_name&after=1").0, [0, 3]);
+    assert_eq!(get("index=by_name&after=2").0, 404);
+    let place = next.as_str().unwrap().split_once('-').unwrap().1;
+    let of_this = ["0-x", "0-123", "0-", "0-%2Bf", "0-é"].map(str::to_owned);
+    for wrong in [format!("9-{place}"), format!("{place}1")].into_iter().chain(of_this) {
+        assert_eq!(get(&format!("index=by_name&after={wrong}")).0, 400, "{wrong}");
+    }
+    // A place outside of what is asked for leaves all of it, or nothing.
+    assert_eq!(page("index=by_name&key=Bob&after=0-00").0, [0]);
+    assert_eq!(page("index=by_name&key=Bob&after=0-ffff").0, [] as [u64; 0]);
+    assert_eq!(page("index=by_name&after=0-ffff").0, [] as [u64; 0]);
+    // In the order of ids that is so without a place.
+    assert_eq!(page("limit=2&after=1"), (vec![3], Value::Null));
 }

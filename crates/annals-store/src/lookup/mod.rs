@@ -100,8 +100,12 @@ impl<'a> IndexView<'a> {
         self.table.view.instead(error)?.index(self.data.number)
     }
 
-    /// Makes the key of a row, with its id.
-    pub(super) fn key_of(&self, id: RowId) -> Result<Vec<u8>> {
+    /// Returns the place of a row in the order of the index, as bytes that compare as the places do: for
+    /// [`IndexRows::after_key`], which continues there also once the row was changed or deleted.
+    ///
+    /// # Errors
+    /// There is no such row, or it or the index can't be loaded.
+    pub fn key_of(&self, id: RowId) -> Result<Vec<u8>> {
         let slot = self.table.get(id)?.slot;
         let (table, mut key) = (self.table.data, Vec::new());
         self.data.key(table, |field| table.value(field, slot), &mut key)?;
@@ -316,10 +320,19 @@ impl<'a> IndexRows<'a> {
     /// that error is the only item.
     #[must_use]
     pub fn after(self, id: RowId) -> Self {
-        match self.index.key_of(id).map(key::successor) {
-            Ok(Some(key)) => self.index.between(self.low.max(key), self.high),
-            Ok(None) => self.index.between(vec![0], Some(Vec::new())),
+        match self.index.key_of(id) {
+            Ok(key) => self.after_key(&key),
             Err(error) => self.index.failed(error),
+        }
+    }
+
+    /// Returns those of the rows that come after a place in the order of the index, which
+    /// [`key_of`](IndexView::key_of) returned, maybe in an earlier state. Other bytes are a place, too.
+    #[must_use]
+    pub fn after_key(self, key: &[u8]) -> Self {
+        match key::successor(key.to_vec()) {
+            Some(key) => self.index.between(self.low.max(key), self.high),
+            None => self.index.between(vec![0], Some(Vec::new())),
         }
     }
 
