@@ -8,6 +8,8 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use annals::ErrorKind;
+use annals_storage::{Clock as _, SystemClock};
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
@@ -54,6 +56,10 @@ const CONNECTING: Duration = Duration::from_secs(5);
 /// How long a server may be silent in an answer.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
+/// The fewest bytes of a body that should arrive in a second, after the time of silence: one who sends a byte now and then is
+/// not silent, and would never end.
+pub(crate) const SLOWEST: u64 = 16 << 10;
+
 /// Keeps connections open, and uses them again; a broken one is replaced by the next request.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -67,6 +73,9 @@ pub(crate) struct Client {
 pub(crate) struct Response<'c> {
     client: &'c Client,
     response: reqwest::Response,
+    /// How many bytes of the body have come, and how long they were waited for.
+    received: u64,
+    waited: Duration,
 }
 
 /// Why no whole answer came.
@@ -77,6 +86,8 @@ pub(crate) enum Lost {
     /// The certificates of the authority can't be read.
     NoAuthority(PathBuf, String),
     Silent(Duration),
+    /// So many bytes came in so much time.
+    Slow(u64, Duration),
 }
 
 impl Lost {
@@ -85,7 +96,16 @@ impl Lost {
         match self {
             Self::Http(error) => error.is_connect(),
             Self::NoRuntime(_) | Self::NoAuthority(..) => true,
-            Self::Silent(_) => false,
+            Self::Silent(_) | Self::Slow(..) => false,
+        }
+    }
+
+    /// Returns the kind of the error: whether the same request may succeed later.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            // The server answers, and will say the same again.
+            Self::Http(error) if error.is_redirect() => ErrorKind::Invalid,
+            _ => ErrorKind::Unreachable,
         }
     }
 }
@@ -99,6 +119,9 @@ impl fmt::Display for Lost {
                 write!(f, "{}: holds no certificates as PEM: {why}", path.display())
             }
             Self::Silent(time) => write!(f, "no answer came within {time:?}"),
+            Self::Slow(bytes, time) => {
+                write!(f, "only {bytes} bytes of the answer came in {} s", time.as_secs())
+            }
         }
     }
 }
@@ -108,7 +131,7 @@ impl std::error::Error for Lost {
         match self {
             Self::Http(error) => error.source(),
             Self::NoRuntime(error) => error.source(),
-            Self::NoAuthority(..) | Self::Silent(_) => None,
+            Self::NoAuthority(..) | Self::Silent(_) | Self::Slow(..) => None,
         }
     }
 }
@@ -186,7 +209,7 @@ impl Client {
             request.send().await
         };
         let response = self.wait(sending, most)?;
-        Ok(Response { client: self, response })
+        Ok(Response { client: self, response, received: 0, waited: Duration::ZERO })
     }
 
     fn wait<T: Send>(
@@ -235,7 +258,16 @@ impl Response<'_> {
 
     /// Returns the next piece of the body; `None` at its end.
     pub(crate) fn next(&mut self) -> Result<Option<Bytes>, Lost> {
-        self.client.wait(self.response.chunk(), SILENCE)
+        let most = SILENCE + Duration::from_secs(self.received / SLOWEST);
+        let left = most.saturating_sub(self.waited).min(SILENCE);
+        let begun = SystemClock.elapsed();
+        let piece = self.client.wait(self.response.chunk(), left);
+        self.waited += SystemClock.elapsed().saturating_sub(begun);
+        self.received += piece.as_ref().ok().and_then(Option::as_ref).map_or(0, |it| it.len() as u64);
+        match piece {
+            Err(Lost::Silent(_)) if left < SILENCE => Err(Lost::Slow(self.received, self.waited)),
+            piece => piece,
+        }
     }
 
     /// Reads the body, and drops what is more than so many bytes.

@@ -15,7 +15,7 @@ use reqwest::header::HeaderValue;
 use reqwest::{Body, Method, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 
-use crate::client::{Client, Lost, Response, SILENCE, ServerAccess};
+use crate::client::{Client, Lost, Response, SILENCE, SLOWEST, ServerAccess};
 use crate::redact::redact;
 use crate::tunnel::Tunnel;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
@@ -32,8 +32,6 @@ const MOST_OF_REFUSAL: u64 = 64 << 10;
 const MOST_NEWS: u64 = 8 << 20;
 /// The pieces in which the frames of a push are read while they are sent.
 const PIECE: usize = 256 << 10;
-/// The fewest bytes of a push that should arrive in a second.
-const SLOWEST: u64 = 16 << 10;
 /// The header with the ticket of a lease.
 const LEASE: &str = "Annals-Lease";
 
@@ -209,10 +207,10 @@ impl Http {
         self.read(response, MOST_OF_ANSWER)
     }
 
-    pub(crate) fn unreachable(&self, error: &dyn std::error::Error) -> Error {
+    pub(crate) fn unreachable(&self, error: &Lost) -> Error {
         let failure = self.tunnel.as_ref().and_then(Tunnel::failure);
         let why = failure.unwrap_or_else(|| whole(error));
-        Error::new(ErrorKind::Unreachable, format!("{}: {why}", self.shown))
+        Error::new(error.kind(), format!("{}: {why}", self.shown))
     }
 
     /// Returns the error that a server answered with.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::program::{annals, feed, run, succeed};
 use crate::served::Served;
@@ -15,6 +16,11 @@ use crate::served::Served;
 const MOST: u64 = (128 << 20) + (64 << 20);
 /// After so many bytes an endless answer ends, so that a test fails rather than goes on for ever.
 const ENDLESS: u64 = 1 << 30;
+
+/// An error that is certain comes sooner than a server in trouble is given up.
+const SOON: Duration = Duration::from_secs(15);
+/// A server that sends too slowly is given up sooner.
+const LATE: Duration = Duration::from_secs(90);
 
 const PAGE: &str = "<!doctype html><title>Wi-Fi</title><h1>Please log in</h1>";
 
@@ -131,9 +137,10 @@ fn a_token_is_sent_to_no_other_server() {
         let trusted = serve(move |_, stream| {
             let _ = stream.write_all(head(status, &location).as_bytes());
         });
-        // One that is lazy tries again for a while.
-        for command in commands().into_iter().filter(|it| !it.contains(&"--lazy")) {
+        for command in commands() {
+            let begun = Instant::now();
             let error = fail(folder.path(), &command, trusted);
+            assert!(begun.elapsed() < SOON, "{command:?} asks again: {:?}", begun.elapsed());
             assert!(error.contains("redirects to another one"), "{command:?}: {error}");
             assert!(error.contains(&to) && !error.contains("annals_secret"), "{error}");
         }
@@ -196,4 +203,22 @@ fn an_answer_without_end_is_ended() {
         let most = most.load(Ordering::Relaxed);
         assert!(most < MOST, "{kind}: {most} bytes were taken");
     }
+}
+
+/// A byte now and then is no silence, and the whole answer would take years.
+#[test]
+fn an_answer_that_drips_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let dripping = serve(|_, stream| {
+        let length = "Content-Type: application/json\r\nContent-Length: 1000000\r\n";
+        let mut is_open = stream.write_all(head("200 OK", length).as_bytes()).is_ok();
+        while is_open {
+            std::thread::sleep(Duration::from_millis(500));
+            is_open = stream.write_all(b" ").is_ok();
+        }
+    });
+    let begun = Instant::now();
+    let error = fail(folder.path(), &["clone", "URL", "new.annals"], dripping);
+    assert!(error.contains("bytes of the answer came in 3"), "{error}");
+    assert!(begun.elapsed() < LATE, "{:?}", begun.elapsed());
 }

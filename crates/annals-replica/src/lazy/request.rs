@@ -7,7 +7,7 @@ use reqwest::header::{ETAG, HeaderName, IF_RANGE, LAST_MODIFIED, RANGE};
 use reqwest::{RequestBuilder, StatusCode};
 
 use super::ranges::{Object, Piece};
-use crate::client::Response;
+use crate::client::{Lost, Response};
 use crate::http::whole;
 
 /// Returns a header as text.
@@ -75,6 +75,7 @@ pub(super) fn piece(
 pub(super) fn refused(name: &str, response: &Response<'_>) -> Error {
     let status = response.status();
     let kind = match status {
+        status if status.is_redirection() => ErrorKind::Invalid,
         StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
         StatusCode::FORBIDDEN => ErrorKind::Forbidden,
         StatusCode::NOT_FOUND => ErrorKind::NotFound,
@@ -86,6 +87,6 @@ pub(super) fn refused(name: &str, response: &Response<'_>) -> Error {
 }
 
 /// Returns the error that no whole answer came.
-pub(super) fn unreachable(name: &str, error: &dyn std::error::Error) -> Error {
-    Error::new(ErrorKind::Unreachable, format!("{name}: {}", whole(error)))
+pub(super) fn unreachable(name: &str, error: &Lost) -> Error {
+    Error::new(error.kind(), format!("{name}: {}", whole(error)))
 }
