@@ -53,8 +53,8 @@ impl Server {
     ///
     /// # Errors
     /// As [`database`](Self::database).
-    pub fn reader(self, name: &str, reader: Reader) -> Result<Self> {
-        self.add(name, Local::of_reader(reader), None)
+    pub fn reader(self, name: &str, reader: Reader, tokens: Option<Tokens>) -> Result<Self> {
+        self.add(name, Local::of_reader(reader), tokens)
     }
 
     /// Names the file of a database, so that the explorer can examine it, and messages don't say where it is.

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         }
         false => {
             let reader = progress::options().open_read_only(&*file)?;
-            (server.reader(&shown, reader)?.read_only("start it with --write"), None)
+            (server.reader(&shown, reader, None)?.read_only("start it with --write"), None)
         }
     };
     let server = server.file(&shown, &*file)?;

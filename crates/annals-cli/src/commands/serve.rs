@@ -69,8 +69,9 @@ pub(crate) struct Arguments {
     /// Create files that don't exist
     #[arg(long)]
     create: bool,
-    /// Refuse all that writes
-    #[arg(long)]
+    /// Refuse all that writes, and open the files for reading: another program may write them meanwhile, and what it
+    /// commits is served
+    #[arg(long, conflicts_with_all = ["create", "backup"])]
     read_only: bool,
     /// Follow this database: FILE is or becomes a replica of it, to be read from here, too. Writing is refused, and
     /// left to the server that is followed
@@ -191,6 +192,12 @@ impl Open {
             return self.join(url, path, tokens, arguments);
         }
         let (name, server) = (name(path)?, std::mem::take(&mut self.server));
+        if arguments.read_only && arguments.follow.is_none() {
+            let reader = progress::options().open_read_only(path)?;
+            reader.findings().iter().for_each(|finding| notes::note(finding));
+            self.server = server.reader(name, reader, Some(tokens))?.file(name, path)?;
+            return Ok(());
+        }
         let (server, database) = match &arguments.follow {
             Some(url) => {
                 let replica = follow(url, path, &arguments.access)?;

@@ -446,3 +446,36 @@ fn a_server_is_asked_with_sql() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("SQL only reads"), "{refused:?}");
     served.end();
 }
+
+/// One that only reads takes no lock, makes no file, and shows what the program that writes has committed since.
+#[test]
+fn a_server_that_only_reads_stands_beside_one_that_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let writing = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let files = || {
+        let files = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name());
+        files.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = files();
+    let reading = Served::start(dir, "127.0.0.1:0", &["--no-token", "--read-only"]);
+    assert_eq!(files(), before);
+    let script = "insert page one\n";
+    succeed(dir, &["shell", "b.annals", "--replica-of", &writing.url], script);
+    for command in [&["dump"][..], &["log"]] {
+        let of = |url: &str| succeed(dir, &[command, &[url]].concat(), "");
+        assert_eq!(of(&reading.url), of(&writing.url), "{command:?}");
+        assert!(of(&reading.url).contains("one"));
+    }
+    let printed = succeed(dir, &["clone", &reading.url, "c.annals"], "");
+    assert_eq!(printed, "c.annals: fetched 2 transactions, up to transaction 2\n");
+    let refused = run(dir, &["shell", "c.annals", "--replica-of", &reading.url], b"insert page two\n");
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && error.contains("--read-only"), "{error}");
+    writing.end();
+    assert!(succeed(dir, &["dump", &reading.url], "").contains("one"));
+    reading.end();
+    let created = run(dir, &["serve", "new.annals", "--create", "--read-only"], b"");
+    assert!(!created.status.success() && !dir.join("new.annals").exists());
+}
