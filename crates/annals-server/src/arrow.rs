@@ -10,6 +10,7 @@ use axum::response::IntoResponse;
 use crate::answer::{Answer, Refusal};
 use crate::body::media_types;
 use crate::changes::{After, forgotten};
+use crate::dropped::table_or_when_dropped;
 use crate::means::{Held, Kind};
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
@@ -67,7 +68,7 @@ pub(crate) async fn changes(allowed: &Allowed, of: Option<String>, after: Option
     };
     let begin = move |_: &mut Work| {
         let now = local.refresh()?;
-        let table = rows::table(now.schema(), &of)?.number;
+        let table = table_or_when_dropped(&now, &of)?;
         let first = after.check(&local)? + 1;
         // Nothing is new.
         let range = (first, now.txid().max(first));

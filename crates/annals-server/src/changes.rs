@@ -22,12 +22,13 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::body::{self, Pushing};
+use crate::dropped::table_or_when_dropped;
 use crate::fair::Taken;
 use crate::frames::gone;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, table};
+use crate::rows::LARGEST;
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -143,7 +144,7 @@ async fn changes(
     let opened = Arc::clone(&allowed.local);
     let open = move |_: &mut Work| {
         let now = opened.refresh()?;
-        let only = of.map(|of| Ok::<_, Refusal>(table(now.schema(), &of)?.number)).transpose()?;
+        let only = of.map(|of| table_or_when_dropped(&now, &of)).transpose()?;
         let after = after.map_or_else(|| Ok(now.txid()), |after| after.check(&opened))?;
         let feed = opened.subscribe_from(after + 1).map_err(|error| forgotten(&opened, error))?;
         Ok((feed.keep_at_most(KEPT), only, after))

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use annals::{Differing, Moment, Snapshot, Txid};
+use annals::{Differing, Snapshot, Txid};
 use axum::extract::{Path, Query};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -14,12 +14,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::changes::{Shown, push_changed, push_changed_fields};
+use crate::changes::{Shown, forgotten, push_changed, push_changed_fields};
 use crate::means::Kind;
 use crate::openapi;
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, id, table};
+use crate::rows::{LARGEST, id, moment, no_moment, table};
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -151,9 +151,9 @@ struct Between {
 /// The size of the parts in which rows are sent.
 const PART: usize = 256 << 10;
 
-fn txid(local: &annals_replica::Local, what: &str, text: &str) -> Answer<Txid> {
-    let moment: Moment = text.parse().map_err(|error| Refusal::bad(format!("{what}: {error}")))?;
-    Ok(local.txid_of(moment)?)
+pub(crate) fn txid(local: &annals_replica::Local, what: &str, text: &str) -> Answer<Txid> {
+    let moment = moment(what, text)?;
+    local.txid_of(moment.clone()).map_err(|error| no_moment(local, &moment, error))
 }
 
 /// Returns the rows that differ between two moments.
@@ -167,7 +167,8 @@ async fn diff(
         let now = local.refresh()?;
         let from = txid(&local, "from", &from)?;
         let to = to.map_or(Ok(now.txid()), |to| txid(&local, "to", &to))?;
-        let mut rows = now.differing(from, to, work.room())?;
+        let rows = now.differing(from, to, work.room());
+        let mut rows = rows.map_err(|error| forgotten(&local, error))?;
         if let Some(of) = of {
             rows = rows.of(table(now.schema(), &of)?.number);
         }
@@ -260,11 +261,15 @@ async fn log(
         // Without an end more of the journal would be read than is sent.
         let last = Txid(first.0.saturating_add(most as u64 - 1));
         if fields == Some(Fields::Changed) {
-            push_fields(work, &mut text, &now, first..=last.min(now.txid()), rows)?;
+            let range = first..=last.min(now.txid());
+            // The first one of a range that is kept is found without its events.
+            now.changes(range.clone()).map_err(|error| forgotten(&local, error))?;
+            push_fields(work, &mut text, &now, range, rows)?;
             return Ok(text);
         }
         let shown = Shown { table: None, most: rows.unwrap_or(usize::MAX) };
-        for changed in now.changes(first..=last)?.within(work.room()) {
+        let changes = now.changes(first..=last).map_err(|error| forgotten(&local, error))?;
+        for changed in changes.within(work.room()) {
             push_changed(&mut text, now.schema(), &changed?, shown);
             text.push('\n');
             work.cover(work.room() + text.capacity())?;

@@ -32,6 +32,7 @@ mod blocking;
 mod body;
 mod buffers;
 mod changes;
+mod dropped;
 mod edits;
 mod explorer;
 mod fair;

@@ -20,6 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::changes::forgotten;
 use crate::edits::{self, Edit};
 use crate::keys::Key;
 use crate::means::Held;
@@ -296,7 +297,7 @@ fn rows_of_base(local: &Local, base: &str, read: &[Named]) -> Answer<Vec<edits::
     if read.is_empty() {
         return Ok(Vec::new());
     }
-    let then = local.at(cursor.txid)?;
+    let then = local.at(cursor.txid).map_err(|error| forgotten(local, error))?;
     let row = |named: &Named| {
         let table = table(then.schema(), &named.table)?;
         edits::Before::of(&then, table, RowId(named.id))

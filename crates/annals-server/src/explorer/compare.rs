@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Moment, RowId, Schema, TableNumber};
+use annals::{RowId, Schema, TableNumber};
 use annals_replica::Local;
 use axum::extract::Query;
 use serde::Deserialize;
@@ -15,6 +15,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::changes::forgotten;
+use crate::history::txid;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
@@ -59,17 +61,13 @@ fn answer(work: &mut Work, local: &Local, asked: &Asked) -> Answer<String> {
     if limit > MOST {
         return Err(Refusal::bad(format!("limit: write a number up to {MOST}")));
     }
-    let txid = |what: &str, text: &str| {
-        let moment: Moment =
-            text.parse().map_err(|error| Refusal::bad(format!("{what}: {error}")))?;
-        Ok::<_, Refusal>(local.txid_of(moment)?)
-    };
     let now = local.refresh()?;
     let schema = now.schema();
     let shown = asked.table.as_ref().map(|name| table(schema, name)).transpose()?;
     let deadline = SystemClock.elapsed() + LONGEST;
-    let moments = (txid("from", &asked.from)?, txid("to", &asked.to)?);
-    let mut differing = now.differing(moments.0, moments.1, work.room())?;
+    let moments = (txid(local, "from", &asked.from)?, txid(local, "to", &asked.to)?);
+    let differing = now.differing(moments.0, moments.1, work.room());
+    let mut differing = differing.map_err(|error| forgotten(local, error))?;
     if let Some(start) = &asked.start {
         let (table, id) = place(schema, start)?;
         differing = differing.starting_at(table, id);

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::rights::Allowed;
-use crate::rows::{id, table};
+use crate::rows::{id, no_moment, table};
 use crate::shared::Shared;
 use crate::transactions::Failed;
 use crate::{body, object, openapi};
@@ -63,10 +63,12 @@ async fn restore(
         })?;
         let moment: Moment =
             moment.parse().map_err(|error| Refusal::bad(format!("moment: {error}")))?;
+        let known = Arc::clone(&local);
         let (_, accepted) = local
             .commit(None, move |mut tx| {
                 let table = table(tx.view().schema(), &of)?.number;
-                tx.restore(table, id(&number)?, moment.clone())?;
+                tx.restore(table, id(&number)?, moment.clone())
+                    .map_err(|error| no_moment(&known, &moment, error))?;
                 if let Some(comment) = &comment {
                     tx.comment(comment)?;
                 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::{Committed, Error, ErrorKind, Index, Schema, Sink, Snapshot, Table, Txid, Type};
+use annals::{Committed, Error, ErrorKind, Index, Schema, Sink, Table, Txid, Type};
+use annals_replica::Local;
 use axum::extract::Path;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::changes::forgotten;
 use crate::means::Kind;
 use crate::rights::Allowed;
 use crate::shared::Shared;
@@ -67,7 +69,7 @@ struct OfIndex {
 async fn schema_after(allowed: Allowed, Path((_, txid)): Path<(String, u64)>) -> Answer {
     let local = Arc::clone(&allowed.local);
     let read = move |_: &mut Work| {
-        let schema = schema_of(&local.refresh()?, Txid(txid))?;
+        let schema = schema_of(&local, Txid(txid))?;
         let tables = schema.tables().iter().map(|table| shape(&schema, table)).collect();
         Ok(SchemaAfter { txid, tables })
     };
@@ -75,7 +77,8 @@ async fn schema_after(allowed: Allowed, Path((_, txid)): Path<(String, u64)>) ->
 }
 
 /// Returns the schema after a transaction: it is the one before the next event, which is where reading stops.
-fn schema_of(now: &Snapshot, txid: Txid) -> Answer<Schema> {
+fn schema_of(local: &Local, txid: Txid) -> Answer<Schema> {
+    let now = local.refresh()?;
     if txid > now.txid() {
         let message = format!("there is no transaction {txid} yet: the last one is {}", now.txid());
         return Err(Refusal::not_found(message));
@@ -85,7 +88,7 @@ fn schema_of(now: &Snapshot, txid: Txid) -> Answer<Schema> {
     match (before.0, read) {
         (Some(schema), _) => Ok(schema),
         (None, Ok(())) => Ok(Schema::clone(now.schema())),
-        (None, Err(error)) => Err(error.into()),
+        (None, Err(error)) => Err(forgotten(local, error)),
     }
 }
 

@@ -15,10 +15,11 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::changes::push_changed_fields;
+use crate::dropped::table_or_when_dropped;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, table};
+use crate::rows::LARGEST;
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -68,7 +69,7 @@ fn answer(work: &mut Work, local: &Local, of: &str, asked: &Asked) -> Answer<Str
         return Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}")));
     }
     let now = local.refresh()?;
-    let only = table(now.schema(), of)?.number;
+    let only = table_or_when_dropped(&now, of)?;
     let first =
         local.source().facts()?.first.0.max(asked.after.map_or(1, |it| it.saturating_add(1)));
     let last = asked.upto.unwrap_or(u64::MAX).min(now.txid().0);

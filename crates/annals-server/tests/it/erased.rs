@@ -196,3 +196,52 @@ fn a_request_whose_values_were_erased_never_runs_again() {
         }
     }
 }
+
+#[test]
+fn no_route_says_of_a_forgotten_moment_that_it_never_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Options::new().open(folder.path().join("origin.annals")).unwrap();
+    create(&database);
+    for name in ["Ada", "Bob"] {
+        insert(&database, name);
+    }
+    let how = Restarting { forget_history: true, ..Restarting::default() };
+    let go_on = &mut |_: annals::BackfillProgress| std::ops::ControlFlow::Continue(());
+    database.backfill_with(BackfillMode::Truncate, how, go_on).unwrap();
+    insert(&database, "Eve");
+    let running = serve(&database);
+    let ask = |rest: &str| {
+        let answer = reqwest::blocking::get(format!("{}{rest}", running.of("origin"))).unwrap();
+        let (status, text) = (answer.status().as_u16(), answer.text().unwrap());
+        (status, serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default())
+    };
+    let early = "2000-01-01T00:00:00Z";
+    for rest in [
+        "/t/person?at=txid:2".to_owned(),
+        "/t/person?at=txid:2&as_it_was=true".to_owned(),
+        format!("/t/person?at=time:{early}"),
+        "/t/person?at=txid:2&file=csv".to_owned(),
+        "/t/person/0?at=txid:2".to_owned(),
+        "/t/person/0/referrers?at=txid:2".to_owned(),
+        "/log?after=0".to_owned(),
+        "/log?after=0&fields=changed".to_owned(),
+        "/diff?from=txid:2".to_owned(),
+        format!("/diff?from=time:{early}"),
+        "/compare?from=txid:2&to=txid:4".to_owned(),
+        "/schema?at=txid:2".to_owned(),
+        "/schema?at=txid:2&as_it_was=true".to_owned(),
+        "/schema/2".to_owned(),
+        format!("/at?moment=time:{early}"),
+        "/search?text=a&at=txid:2".to_owned(),
+        "/changes?after=1".to_owned(),
+    ] {
+        let (status, answer) = ask(&rest);
+        assert_eq!((status, &answer["error"]), (410, &"forgotten".into()), "{rest}: {answer}");
+        assert!(answer["oldest"].as_u64().is_some_and(|it| it > 2), "{rest}: {answer}");
+        assert!(answer["message"].as_str().unwrap().contains("forgotten"), "{rest}: {answer}");
+    }
+    // What never was isn't there.
+    for rest in ["/t/person?at=txid:99", "/diff?from=txid:99", "/at?moment=comment:no", "/schema/99"] {
+        assert_eq!(ask(rest).0, 404, "{rest}");
+    }
+}

@@ -97,3 +97,35 @@ fn events_are_sent_as_they_are_committed() {
     let answer = client.get(format!("{}/changes?after=9:00c0ffee00c0ffee", running.of("origin")));
     assert_eq!(answer.send().unwrap().status().as_u16(), 409, "another history");
 }
+
+#[test]
+fn a_table_that_was_dropped_or_renamed_is_said_to_be() {
+    let database = Database::in_memory().unwrap();
+    create(&database);
+    let drop_one = Command::DropTable { table: TableNumber(0) };
+    let before = database.read().txid();
+    database.write(|tx| tx.apply_command(&drop_one)).unwrap();
+    let dropped = before.0 + 1;
+    let running = Running::start(Server::new().database("origin", database).unwrap().open_to_all());
+    let ask = |rest: &str, accept: &str| {
+        let request = reqwest::blocking::Client::new().get(format!("{}{rest}", running.of("origin")));
+        let answer = request.header("Accept", accept).send().unwrap();
+        let (status, text) = (answer.status().as_u16(), answer.text().unwrap());
+        (status, serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default())
+    };
+    let arrow = "application/vnd.apache.arrow.stream";
+    for (rest, accept) in [
+        ("/changes?after=0&table=one", "*/*"),
+        ("/changes?after=0&table=one", "text/event-stream"),
+        ("/changes?after=0&table=one", arrow),
+        ("/t/one/log", "*/*"),
+    ] {
+        let (status, answer) = ask(rest, accept);
+        assert_eq!((status, answer["dropped"].as_u64()), (404, Some(dropped)), "{rest}: {answer}");
+        let message = answer["message"].as_str().unwrap();
+        let link = message.rsplit(' ').next().unwrap();
+        assert_eq!(ask(link, "*/*").0, 200, "{message}");
+    }
+    let (status, answer) = ask("/changes?after=0&table=never", "*/*");
+    assert_eq!((status, answer.get("dropped")), (404, None), "{answer}");
+}

@@ -63,3 +63,31 @@ fn operators_see_whether_it_lives_and_its_figures() {
     assert_eq!(status, 200);
     assert!(text.contains("annals_last_transaction{database=\"library\"} 1\n"), "{text}");
 }
+
+/// Each figure is described once, and each database has one of each name.
+#[test]
+fn figures_of_several_databases_are_told_apart() {
+    let new = NewToken::random(Role::Admin, None);
+    let database = || annals::Database::in_memory().unwrap();
+    let server = Server::new().database("a", database()).unwrap().database("b-2", database());
+    let running = Running::start(server.unwrap().session(new.stored.clone()));
+    let request = reqwest::blocking::Client::new().get(format!("{}/metrics", running.url));
+    let text = request.bearer_auth(&new.token).send().unwrap().text().unwrap();
+    let (mut described, mut series) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        match line.strip_prefix("# ") {
+            Some(line) => described.push(line.split(' ').take(2).collect::<Vec<_>>().join(" ")),
+            None => series.push(line.split(' ').next().unwrap().to_owned()),
+        }
+    }
+    for list in [&described, &series] {
+        let all: std::collections::BTreeSet<_> = list.iter().collect();
+        assert_eq!(all.len(), list.len(), "{text}");
+    }
+    for name in ["commits_total", "last_transaction", "image_bytes"] {
+        for of in ["a", "b-2"] {
+            let wanted = format!("annals_{name}{{database=\"{of}\"}}");
+            assert!(series.contains(&wanted), "{wanted} is missing: {text}");
+        }
+    }
+}
