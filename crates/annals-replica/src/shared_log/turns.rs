@@ -1,7 +1,8 @@
 //! Whose turn it is to append, as far as a node can tell from what it has sent and read.
 //!
 //! A log takes the first that comes. A node that has just appended would come first again: the others must read its message and
-//! run their transactions again. So it waits until one of them came, for a moment, and not at all where nobody else writes.
+//! run their transactions again. So its turn ends after a few appends, and it waits until one of them came, for a moment, and
+//! not at all where nobody else writes. To hand the turn over costs more than an append, hence a few.
 //! A node that lost several times in a row reserves the next turn by a fence. Where the last message is another node's
 //! fence, or a part without its end, a node waits for what follows, for a moment.
 //!
@@ -23,7 +24,9 @@ pub(super) const CONFLICTS: u32 = 3;
 pub(super) const RESERVED: Duration = Duration::from_millis(250);
 /// After so many moments in which nobody came, a node waits no more until it sees another.
 const IN_VAIN: u32 = 3;
-/// The longest moment for others after one's own message.
+/// A turn lasts as long as so many appends.
+const APPENDS: u32 = 8;
+/// The longest turn, and the longest moment for others after it.
 const LONGEST: Duration = Duration::from_millis(100);
 
 /// No messages.
@@ -36,6 +39,8 @@ pub(super) struct Turns(Mutex<State>);
 struct State {
     /// The messages of this node that are on their way, or were appended last.
     own: RangeInclusive<u64>,
+    /// When the turn of this node began, if it has one.
+    turn_since: Option<Duration>,
     /// Until when others may come first.
     polite_until: Duration,
     /// How often in a row others were waited for in vain.
@@ -49,8 +54,9 @@ struct State {
 impl Default for Turns {
     fn default() -> Self {
         let (own, in_vain) = (NONE, IN_VAIN);
-        let (polite_until, conflicts, reserved) = Default::default();
-        Self(Mutex::new(State { own, polite_until, in_vain, conflicts, reserved }))
+        let (turn_since, polite_until, conflicts, reserved) = Default::default();
+        let state = State { own, turn_since, polite_until, in_vain, conflicts, reserved };
+        Self(Mutex::new(state))
     }
 }
 
@@ -76,15 +82,20 @@ impl Turns {
     pub(super) fn sent(&self, took: Duration) {
         let mut state = self.state();
         state.conflicts = 0;
-        // Another reads it, runs a transaction, and appends that.
-        state.polite_until =
-            SystemClock.elapsed() + LONGEST.min(took * 2 + Duration::from_millis(1));
+        let now = SystemClock.elapsed();
+        let since = *state.turn_since.get_or_insert_with(|| now.saturating_sub(took));
+        if now.saturating_sub(since) >= LONGEST.min(took * APPENDS) {
+            state.turn_since = None;
+            // Another reads it, runs a transaction, and appends that.
+            state.polite_until = now + LONGEST.min(took * 2 + Duration::from_millis(1));
+        }
     }
 
     /// Notes that another has their place; returns how often in a row that was so.
     pub(super) fn lost(&self) -> u32 {
         let mut state = self.state();
         state.own = NONE;
+        state.turn_since = None;
         state.in_vain = 0;
         state.conflicts += 1;
         state.conflicts
@@ -94,6 +105,7 @@ impl Turns {
     pub(super) fn note_read(&self, read: &Read) {
         let mut state = self.state();
         if read.counted > 0 && !state.own.contains(read.sequences.end()) {
+            state.turn_since = None;
             state.in_vain = 0;
         }
         if let Some(open) = read.open.filter(|open| *open != state.reserved.0) {
