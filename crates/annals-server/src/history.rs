@@ -263,7 +263,7 @@ async fn log(
         if fields == Some(Fields::Changed) {
             let range = first..=last.min(now.txid());
             // The first one of a range that is kept is found without its events.
-            now.changes(range.clone()).map_err(|error| forgotten(&local, error))?;
+            drop(now.changes(range.clone()).map_err(|error| forgotten(&local, error))?);
             push_fields(work, &mut text, &now, range, rows)?;
             return Ok(text);
         }

@@ -37,7 +37,7 @@ pub(super) struct Turns(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// The messages of this node that are on their way, or were appended last.
+    /// The messages of this node that are on their way, or were appended last, one after the other.
     own: RangeInclusive<u64>,
     /// When the turn of this node began, if it has one.
     turn_since: Option<Duration>,
@@ -75,7 +75,12 @@ impl Turns {
 
     /// Notes that messages of this node are on their way.
     pub(super) fn sending(&self, own: RangeInclusive<u64>) {
-        self.state().own = own;
+        let mut state = self.state();
+        let begin = match state.own.end() + 1 == *own.start() && !state.own.is_empty() {
+            true => *state.own.start(),
+            false => *own.start(),
+        };
+        state.own = begin..=*own.end();
     }
 
     /// Notes that they are in the log; sending them took so long.
