@@ -8,7 +8,6 @@ use annals::{
     Error, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef,
 };
 use axum::extract::{Path, Query};
-use axum::http::HeaderMap;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -164,7 +163,7 @@ async fn rows(
     allowed: Allowed,
     Path((_, of)): Path<(String, String)>,
     Query(asked): Query<Asked>,
-    #[cfg(feature = "arrow")] headers: HeaderMap,
+    #[cfg(feature = "arrow")] headers: axum::http::HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&allowed.local);
     #[cfg(feature = "arrow")]
