@@ -5,7 +5,7 @@
 //! who is next: if the threads raced for a lock, the one that has just been served would win it, with its next transaction alone.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::internals::{Origin, end_of, extend, hold, propose, take};
@@ -19,6 +19,11 @@ use crate::{Accepted, Replica};
 const MOST_BYTES: u64 = 256 << 10;
 /// The most transactions of a group.
 const MOST: usize = 1000;
+/// For the threads of the last groups a group waits this part of the time of a push, so that they go together again, and not
+/// by turns.
+const PART: u32 = 8;
+/// The longest such wait.
+const LONGEST: Duration = Duration::from_millis(1);
 
 /// A replica that many threads write: the transactions that come while others are on their way share a push, as commits
 /// share a flush.
@@ -26,6 +31,8 @@ const MOST: usize = 1000;
 pub struct Node {
     replica: Replica,
     queue: Mutex<Queue>,
+    /// Told when a transaction was queued.
+    queued: Condvar,
     /// Held by the thread that runs transactions, its own and those of others, or takes pushed ones.
     leading: Mutex<()>,
 }
@@ -35,6 +42,8 @@ struct Queue {
     jobs: Vec<Box<dyn Job>>,
     /// True if a thread runs a group, or is told to. If it isn't, nothing is queued.
     is_led: bool,
+    /// How many transactions may come together again, and how long they are waited for.
+    expected: (usize, Duration),
 }
 
 /// What a thread that waits is told.
@@ -124,7 +133,8 @@ impl Node {
     /// Makes a replica a node.
     #[must_use]
     pub fn new(replica: Replica) -> Self {
-        Self { replica, queue: Mutex::default(), leading: Mutex::default() }
+        let (queue, queued, leading) = Default::default();
+        Self { replica, queue, queued, leading }
     }
 
     /// Returns the replica.
@@ -157,6 +167,7 @@ impl Node {
         }
         queue.jobs.push(job);
         drop(queue);
+        self.queued.notify_one();
         self.wait(&told)
     }
 
@@ -182,6 +193,21 @@ impl Node {
         self.run_all();
     }
 
+    /// Waits a moment for those whose transactions went together before.
+    fn gather(&self) {
+        let queue = lock(&self.queue);
+        let (count, most) = queue.expected;
+        let is_less = |queue: &mut Queue| queue.jobs.len() < count;
+        // With fewer of them it goes on as well.
+        drop(self.queued.wait_timeout_while(queue, most, is_less));
+    }
+
+    /// Notes how many transactions became history together, and how long that took.
+    fn note_group(&self, count: usize, took: Duration) {
+        let mut queue = lock(&self.queue);
+        queue.expected = (count + queue.jobs.len(), LONGEST.min(took / PART));
+    }
+
     /// Takes what is queued along with some transactions.
     fn take_queued(&self, jobs: &mut Vec<Box<dyn Job>>) {
         let mut queue = lock(&self.queue);
@@ -193,14 +219,17 @@ impl Node {
     fn run_all(&self) {
         let (begun, mut runs, mut jobs) = (SystemClock.elapsed(), 0, Vec::new());
         self.replica.yield_to_others(begun);
+        self.gather();
         self.take_queued(&mut jobs);
         let mut most = jobs.len();
         while !jobs.is_empty() {
             runs += 1;
             most = most.clamp(1, jobs.len());
+            let sent = SystemClock.elapsed();
             let ran = self.run_group(jobs.get_mut(..most).unwrap_or_default(), begun);
             match ran {
                 Ok(Ran::Accepted(ends)) => {
+                    self.note_group(ends.len(), SystemClock.elapsed().saturating_sub(sent));
                     for (job, Cursor { txid, chain }) in jobs.drain(..ends.len()).zip(ends) {
                         job.finish(Ok(Accepted { txid, chain, runs }));
                     }
