@@ -263,7 +263,8 @@ impl Response<'_> {
         let begun = SystemClock.elapsed();
         let piece = self.client.wait(self.response.chunk(), left);
         self.waited += SystemClock.elapsed().saturating_sub(begun);
-        self.received += piece.as_ref().ok().and_then(Option::as_ref).map_or(0, |it| it.len() as u64);
+        self.received +=
+            piece.as_ref().ok().and_then(Option::as_ref).map_or(0, |it| it.len() as u64);
         match piece {
             Err(Lost::Silent(_)) if left < SILENCE => Err(Lost::Slow(self.received, self.waited)),
             piece => piece,

@@ -470,7 +470,8 @@ fn a_server_that_only_reads_stands_beside_one_that_writes() {
     }
     let printed = succeed(dir, &["clone", &reading.url, "c.annals"], "");
     assert_eq!(printed, "c.annals: fetched 2 transactions, up to transaction 2\n");
-    let refused = run(dir, &["shell", "c.annals", "--replica-of", &reading.url], b"insert page two\n");
+    let refused =
+        run(dir, &["shell", "c.annals", "--replica-of", &reading.url], b"insert page two\n");
     let error = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && error.contains("--read-only"), "{error}");
     writing.end();

@@ -202,7 +202,7 @@ impl SharedLog {
             SystemClock.elapsed() + if lost < CONFLICTS { Duration::ZERO } else { RESERVED };
         while SystemClock.elapsed() < until {
             let place = self.place_of(next)?;
-            if place.is_inside || !self.turns.wait(place).is_zero() {
+            if place.is_inside || self.turns.is_reserved(place) {
                 break;
             }
             let sequence = place.tail + 1;
@@ -358,7 +358,7 @@ impl Connection for SharedLog {
         let begun = SystemClock.elapsed();
         self.copies.log.wait(place.tail, wait);
         let in_vain = SystemClock.elapsed().saturating_sub(begun) >= wait;
-        self.turns.waited(in_vain);
+        self.turns.waited(place, in_vain);
         !in_vain
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A log takes the first that comes. A node that has just appended would come first again: the others must read its message and
 //! run their transactions again. So its turn ends after a few appends, and it waits until one of them came, for a moment, and
-//! not at all where nobody else writes. To hand the turn over costs more than an append, hence a few.
+//! not at all where nobody else writes. To hand the turn over costs more than an append, hence a few. Who has lost waits until
+//! the turn is over: its appends would only delay those of the other.
 //! A node that lost several times in a row reserves the next turn by a fence. Where the last message is another node's
 //! fence, or a part without its end, a node waits for what follows, for a moment.
 //!
@@ -41,6 +42,10 @@ struct State {
     own: RangeInclusive<u64>,
     /// When the turn of this node began, if it has one.
     turn_since: Option<Duration>,
+    /// How long the last append took.
+    took: Duration,
+    /// The last message of another that was read, and when.
+    others: (u64, Duration),
     /// Until when others may come first.
     polite_until: Duration,
     /// How often in a row others were waited for in vain.
@@ -54,9 +59,11 @@ struct State {
 impl Default for Turns {
     fn default() -> Self {
         let (own, in_vain) = (NONE, IN_VAIN);
-        let (turn_since, polite_until, conflicts, reserved) = Default::default();
-        let state = State { own, turn_since, polite_until, in_vain, conflicts, reserved };
-        Self(Mutex::new(state))
+        let (turn_since, took, others) = Default::default();
+        let (polite_until, conflicts, reserved) = Default::default();
+        let turn =
+            State { own, turn_since, took, others, polite_until, in_vain, conflicts, reserved };
+        Self(Mutex::new(turn))
     }
 }
 
@@ -65,6 +72,12 @@ impl State {
     fn reserved_at(&self, place: Place) -> Duration {
         let is_reserved = self.reserved.0 == place.tail && !self.own.contains(&place.tail);
         if is_reserved { self.reserved.1 } else { Duration::ZERO }
+    }
+
+    /// Returns until when the turn of the node that came first may last: until nothing has come for longer than an append takes.
+    fn ends_at(&self, place: Place) -> Duration {
+        let has_lost = self.conflicts > 0 && self.others.0 == place.tail;
+        if has_lost { self.others.1 + LONGEST.min(self.took * 3 / 2) } else { Duration::ZERO }
     }
 }
 
@@ -86,13 +99,13 @@ impl Turns {
     /// Notes that they are in the log; sending them took so long.
     pub(super) fn sent(&self, took: Duration) {
         let mut state = self.state();
-        state.conflicts = 0;
+        (state.conflicts, state.took) = (0, took);
         let now = SystemClock.elapsed();
         let since = *state.turn_since.get_or_insert_with(|| now.saturating_sub(took));
         if now.saturating_sub(since) >= LONGEST.min(took * APPENDS) {
             state.turn_since = None;
             // Another reads it, runs a transaction, and appends that.
-            state.polite_until = now + LONGEST.min(took * 2 + Duration::from_millis(1));
+            state.polite_until = now + LONGEST.min(took * 3 + Duration::from_millis(1));
         }
     }
 
@@ -110,6 +123,7 @@ impl Turns {
     pub(super) fn note_read(&self, read: &Read) {
         let mut state = self.state();
         if read.counted > 0 && !state.own.contains(read.sequences.end()) {
+            state.others = (*read.sequences.end(), SystemClock.elapsed());
             state.turn_since = None;
             state.in_vain = 0;
         }
@@ -122,7 +136,8 @@ impl Turns {
     pub(super) fn wait(&self, place: Place) -> Duration {
         let state = self.state();
         let is_own = *state.own.end() == place.tail && state.in_vain < IN_VAIN;
-        let until = if is_own { state.polite_until } else { state.reserved_at(place) };
+        let of_others = state.reserved_at(place).max(state.ends_at(place));
+        let until = if is_own { state.polite_until } else { of_others };
         until.saturating_sub(SystemClock.elapsed())
     }
 
@@ -131,9 +146,11 @@ impl Turns {
         SystemClock.elapsed() < self.state().reserved_at(place)
     }
 
-    /// Notes whether others came while they were waited for.
-    pub(super) fn waited(&self, in_vain: bool) {
+    /// Notes whether others came while they were waited for, after the last message of this node.
+    pub(super) fn waited(&self, place: Place, in_vain: bool) {
         let mut state = self.state();
-        state.in_vain = if in_vain { state.in_vain + 1 } else { 0 };
+        if *state.own.end() == place.tail {
+            state.in_vain = if in_vain { state.in_vain + 1 } else { 0 };
+        }
     }
 }

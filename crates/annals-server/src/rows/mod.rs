@@ -5,7 +5,8 @@ mod file;
 use std::sync::Arc;
 
 use annals::{
-    Error, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef,
+    Error, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table, Value,
+    ValueRef,
 };
 use axum::extract::{Path, Query};
 use serde::Deserialize;
@@ -203,9 +204,9 @@ fn page(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<Stri
 /// Finds an index of a table by its name.
 fn index<'s>(schema: &'s Schema, table: &Table, name: &str) -> Answer<&'s Index> {
     let found = schema.indexes().iter().find(|it| it.name == name && it.table == table.number);
-    found.map(Arc::as_ref).ok_or_else(|| {
-        Refusal::not_found(format!("table {:?} has no index {name:?}", table.name))
-    })
+    found
+        .map(Arc::as_ref)
+        .ok_or_else(|| Refusal::not_found(format!("table {:?} has no index {name:?}", table.name)))
 }
 
 /// After what a page of an index begins.
@@ -230,7 +231,8 @@ impl Place {
     fn read(text: &str, index: &Index) -> Answer<Self> {
         let Some((number, digits)) = text.split_once('-') else { return id(text).map(Self::Row) };
         let is_of_this = number.parse() == Ok(index.number.0);
-        let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        let digit =
+            |digit: &u8| char::from(*digit).to_digit(16).and_then(|it| u8::try_from(it).ok());
         let byte = |pair: &[u8]| match pair {
             [high, low] => Some(digit(high)? << 4 | digit(low)?),
             _ => None,

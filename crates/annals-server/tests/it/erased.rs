@@ -241,7 +241,9 @@ fn no_route_says_of_a_forgotten_moment_that_it_never_was() {
         assert!(answer["message"].as_str().unwrap().contains("forgotten"), "{rest}: {answer}");
     }
     // What never was isn't there.
-    for rest in ["/t/person?at=txid:99", "/diff?from=txid:99", "/at?moment=comment:no", "/schema/99"] {
+    for rest in
+        ["/t/person?at=txid:99", "/diff?from=txid:99", "/at?moment=comment:no", "/schema/99"]
+    {
         assert_eq!(ask(rest).0, 404, "{rest}");
     }
 }

@@ -108,7 +108,8 @@ fn a_table_that_was_dropped_or_renamed_is_said_to_be() {
     let dropped = before.0 + 1;
     let running = Running::start(Server::new().database("origin", database).unwrap().open_to_all());
     let ask = |rest: &str, accept: &str| {
-        let request = reqwest::blocking::Client::new().get(format!("{}{rest}", running.of("origin")));
+        let request =
+            reqwest::blocking::Client::new().get(format!("{}{rest}", running.of("origin")));
         let answer = request.header("Accept", accept).send().unwrap();
         let (status, text) = (answer.status().as_u16(), answer.text().unwrap());
         (status, serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default())

@@ -11,7 +11,8 @@ use super::larger::{MUCH, define, options};
 #[test]
 fn the_file_of_a_first_image_that_fails_is_removed() {
     let disk = SimulatedDisk::new(1);
-    let begun = options(MUCH).open_in(Arc::new(disk.clone()), "a", Arc::new(SimulatedClock::new(7)));
+    let begun =
+        options(MUCH).open_in(Arc::new(disk.clone()), "a", Arc::new(SimulatedClock::new(7)));
     begun.unwrap().write(define).unwrap();
     let mut failed = 0;
     for skip in 0..40 {
