@@ -26,6 +26,8 @@ const FREE: u64 = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Means {
     memory: Fair,
+    /// Of the memory: what parts may have whose clients don't read.
+    parts: Fair,
     quick: Fair,
     long: Fair,
     #[cfg(feature = "sql")]
@@ -51,9 +53,9 @@ pub(crate) enum Kind {
     Stream,
 }
 
-/// Memory of the server's that is held until this is dropped. The default holds none.
+/// Memory of the server's that is held until this is dropped, as such and as that of parts. The default holds none.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Taken);
+pub(crate) struct Held(Taken, Taken);
 
 /// Bytes, and the memory that they are in.
 struct Kept<B> {
@@ -83,6 +85,7 @@ impl Means {
         Self {
             // SQLite has the other half.
             memory: fair(units / 2),
+            parts: fair(units / 4),
             quick: fair(cores.saturating_mul(4).clamp(8, 64)),
             long: fair(cores.clamp(4, 16)),
             #[cfg(feature = "sql")]
@@ -131,12 +134,19 @@ impl Means {
         }
         let held = self.memory.acquire(right.who(), units);
         let held = timeout(right.shared().limits.silence, held).await;
-        held.ok().flatten().map(Held).ok_or_else(|| self.full())
+        let held = held.ok().flatten().ok_or_else(|| self.full())?;
+        Ok(Held(held, Taken::default()))
     }
 
-    /// Waits for the memory of a part of an answer, or half of all that one who asks can have: it may have several open.
+    /// Waits for the memory of a part of an answer, or half of what one who asks can have for parts: it may have several open.
+    /// Parts wait for each other, so those that nobody reads leave memory for all else.
     pub(crate) async fn hold_part(&self, right: &Right, bytes: u64) -> Answer<Held> {
-        self.hold(right, bytes.min(u64::from(self.memory.most() / 2) * UNIT)).await
+        let units = units(bytes).min(self.parts.most() / 2);
+        let part = self.parts.acquire(right.who(), units);
+        let part = timeout(right.shared().limits.silence, part).await;
+        let part = part.ok().flatten().ok_or_else(|| self.full())?;
+        let Held(held, _) = self.hold(right, u64::from(units) * UNIT).await?;
+        Ok(Held(held, part))
     }
 
     /// Waits for the memory that work of a kind has from the beginning.
@@ -214,12 +224,15 @@ impl Held {
 
     /// Takes the memory of so many bytes, or all that there is.
     pub(crate) fn split(&mut self, bytes: u64) -> Self {
-        Self(self.0.split(units(bytes) as usize))
+        let units = units(bytes) as usize;
+        Self(self.0.split(units), self.1.split(units))
     }
 
     /// Releases what is more than the memory of so many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
-        self.0.shrink_to(units(bytes) as usize);
+        let units = units(bytes) as usize;
+        self.0.shrink_to(units);
+        self.1.shrink_to(units);
     }
 
     /// Returns an answer of some bytes, whose memory is kept until they were sent.
