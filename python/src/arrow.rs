@@ -126,7 +126,9 @@ impl Frame {
 
     /// Returns the next rows. Others may make texts that aren't UTF-8, and places in dictionaries that aren't there.
     pub(crate) fn next(&mut self) -> Option<annals::Result<RecordBatch>> {
-        let batch = self.stream.next()?;
+        // One without rows may be a part of longer columns, whose first place isn't in it: that would look wrong.
+        let is_empty = |batch: &RecordBatch| batch.num_rows() == 0;
+        let batch = self.stream.by_ref().find(|batch| !batch.as_ref().is_ok_and(is_empty))?;
         let batch = batch.and_then(|batch| match &self.kept {
             None => Ok(batch),
             Some(kept) => batch.project(kept),

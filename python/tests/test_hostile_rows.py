@@ -138,3 +138,17 @@ def test_handles_that_share_a_file_see_each_others_commits(tmp_path):
             tx.t.insert(name="mine")
             assert len(other.t) == 3, "while a transaction is open nobody else writes"
         assert len(one.t) == 4
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "binary"])
+def test_empty_parts_of_columns_are_taken(kind):
+    pa = pytest.importorskip("pyarrow")
+    values = ["first", "second"] if "string" in kind else [b"first", b"second"]
+    column = pa.array(values, getattr(pa, kind)())
+    table = pa.table({"x": pa.chunked_array([column.slice(1, 0), column, column.slice(2)])})
+    name = "string" if "string" in kind else "bytes"
+    db = annals.in_memory(f"create_table t\nadd_field t x {name}\n")
+    with db.write() as tx:
+        assert tx.t.insert_all(table) == 2
+        assert tx.t.insert_all(table.slice(2)) == 0
+    assert [row.x for row in db.read().t] == values
