@@ -164,6 +164,25 @@ macro_rules! of {
     }};
 }
 
+/// Returns what shows the state after a commit of a subscription. A handle that shares its file may not have loaded that
+/// commit, and may have to wait for its turn to do so: then a reader of the file does.
+fn showing(
+    read: impl Fn() -> annals::Snapshot + Send + Sync + 'static,
+    shared: Option<PathBuf>,
+) -> impl Fn(Txid) -> annals::Result<annals::Snapshot> + Send + Sync + 'static {
+    let reader: Mutex<Option<Reader>> = Mutex::new(None);
+    move |txid| {
+        let now = read();
+        let Some(path) = shared.as_ref().filter(|_| now.txid() < txid) else { return Ok(now) };
+        let mut reader = locked(&reader);
+        let reader = match &mut *reader {
+            Some(reader) => reader,
+            none => none.insert(Options::new().open_read_only(path)?),
+        };
+        Some(reader.read()).filter(|now| now.txid() >= txid).map_or_else(|| reader.pull(), Ok)
+    }
+}
+
 impl Database {
     /// Fails in a forked child. It takes no lock: another thread may have held it at the fork.
     fn check_process(&self) -> PyResult<()> {
@@ -289,7 +308,13 @@ impl Database {
         params: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answer> {
         let source = match self.source()? {
-            Source::Writer(writer) => annals_sql::Source::Database(writer),
+            Source::Writer(writer) => {
+                if self.follows() {
+                    let pulled = writer.clone();
+                    blocking(py, move || pulled.pull())?.or_raise()?;
+                }
+                annals_sql::Source::Database(writer)
+            }
             Source::Reader(reader) => annals_sql::Source::Reader(reader),
             Source::Lazy(lazy) => {
                 let pulled = Arc::clone(&lazy);
@@ -347,12 +372,15 @@ impl Database {
     #[pyo3(signature = (after = None))]
     fn subscribe(&self, py: Python<'_>, after: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let first = arguments::count("after", after)?.map(|after| Txid(after.saturating_add(1)));
+        let shared = self.path.clone().filter(|_| self.is_shared);
         let feed = match (self.source()?, first) {
             // Nothing is read for it, which another thread would have to do.
-            (Source::Writer(writer), None) => Feed::new(writer.subscribe(), move || writer.read()),
+            (Source::Writer(writer), None) if shared.is_none() => {
+                Feed::new(writer.subscribe(), move |_| Ok(writer.read()))
+            }
             _ => of!(self, py, source => {
                 let feed = first.map_or_else(|| Ok(source.subscribe()), |first| source.subscribe_from(first));
-                feed.map(|feed| Feed::new(feed, move || source.read()))
+                feed.map(|feed| Feed::new(feed, showing(move || source.read(), shared)))
             })?,
         };
         Ok(py.import("annals._subscription")?.getattr("Subscription")?.call1((feed,))?.unbind())

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use annals::{RowChange, Snapshot, Value, ValueRef};
+use annals::{RowChange, Snapshot, Txid, Value, ValueRef};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -103,16 +103,17 @@ struct Following {
 #[pyclass(frozen, module = "annals")]
 pub(crate) struct Feed {
     following: Mutex<Option<Following>>,
-    read: Box<dyn Fn() -> Snapshot + Send + Sync>,
+    /// Shows the state after a commit, or a later one.
+    show: Box<dyn Fn(Txid) -> annals::Result<Snapshot> + Send + Sync>,
 }
 
 impl Feed {
     pub(crate) fn new(
         subscription: annals::Subscription,
-        read: impl Fn() -> Snapshot + Send + Sync + 'static,
+        show: impl Fn(Txid) -> annals::Result<Snapshot> + Send + Sync + 'static,
     ) -> Self {
         let following = Mutex::new(Some(Following { subscription, next: None }));
-        Self { following, read: Box::new(read) }
+        Self { following, show: Box::new(show) }
     }
 
     /// Waits a moment for the next commit; returns it, and whether nothing will follow.
@@ -144,7 +145,10 @@ impl Feed {
             let step = left.map_or(TICK, |left| left.min(TICK));
             let (next, is_over) = py.detach(|| self.wait(step)).or_raise()?;
             if let Some(next) = next {
-                let made = py.check_signals().and_then(|()| changed(py, &(self.read)(), &next));
+                let made = py.check_signals().and_then(|()| {
+                    let now = py.detach(|| (self.show)(next.txid)).or_raise()?;
+                    changed(py, &now, &next)
+                });
                 if let (Err(_), Some(following)) = (&made, locked(&self.following).as_mut()) {
                     following.next = Some(next);
                 }

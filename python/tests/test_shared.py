@@ -111,3 +111,25 @@ def test_a_server_that_does_not_answer_is_unreachable_soon():
     for url in ["http://127.0.0.1:1/v1/cities", "http://127.0.0.1:1/cities.annals"]:
         with pytest.raises(annals.errors.Invalid, match="the token"):
             annals.open(url, token="a\nb")
+
+
+def test_sql_sees_what_others_have_committed(handles):
+    one, other = handles
+    with other.write() as tx:
+        tx.t.insert(n=1)
+    assert list(one.sql("SELECT n FROM t")) == [(1,)]
+    with one.write() as tx:
+        tx.t.insert(n=2)
+        # Nobody else writes meanwhile, and the transaction isn't waited for.
+        assert list(one.sql("SELECT n FROM t")) == [(1,)]
+
+
+def test_a_subscription_has_the_blobs_of_others(tmp_path):
+    path = tmp_path / "shared.annals"
+    schema = "create_table t\nadd_field t b blob\n"
+    with annals.open(path, schema=schema, shared=True) as one, annals.open(path, shared=True) as other:
+        feed = one.subscribe()
+        for blob in [b"one", b"two"]:
+            with other.write() as tx:
+                tx.t.insert(b=blob)
+        assert [feed.next(timeout=5).rows[0].new["b"] for _ in range(2)] == [b"one", b"two"]
