@@ -133,3 +133,18 @@ def test_a_subscription_has_the_blobs_of_others(tmp_path):
             with other.write() as tx:
                 tx.t.insert(b=blob)
         assert [feed.next(timeout=5).rows[0].new["b"] for _ in range(2)] == [b"one", b"two"]
+
+
+def test_who_has_an_older_schema_is_told_by_every_call(tmp_path):
+    path = tmp_path / "shared.annals"
+    schema = "create_table t\nadd_field t n int64\nadd_field t m int64\n"
+    with annals.open(path, schema=schema, shared=True) as one:
+        with one.write() as tx:
+            tx.t.insert(n=1, m=2)
+        feed, reader = one.subscribe(), annals.open(path, schema=schema, read_only=True)
+        with annals.open(path, schema=schema + "drop_field t m\n", shared=True) as other, other.write() as tx:
+            tx.t.insert(n=3)
+        calls = [lambda: feed.next(timeout=5), lambda: one.sql("SELECT m FROM t"), reader.read]
+        for call in calls:
+            with pytest.raises(annals.errors.SchemaMismatch, match="upgraded the schema"):
+                call()

@@ -112,10 +112,7 @@ impl Options {
             true => self.upgraded(directory, name, schema, customs),
             false => self.open_read_only_in(directory, name),
         };
-        let reader = opened?;
-        upgrade::check_readable(reader.read().schema(), schema)
-            .map_err(|error| error.within(shown))?;
-        Ok(reader)
+        opened?.expect(schema).map_err(|error| error.within(shown))
     }
 
     /// Opens a file over which changes stay in memory, and makes the upgrade one of them if it needs one.

@@ -1,11 +1,12 @@
 //! Reading a database without being able to write it.
 
-use annals_schema::Txid;
-use std::sync::{Arc, Mutex, Weak};
+use annals_schema::{Schema, Txid};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 
 use crate::db::engine::rescued::{Making, Rescued};
+use crate::db::handle::upgrade::check_readable;
 use crate::db::image::{Beginning, Reading, Replayed, hard_position};
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
@@ -43,6 +44,10 @@ pub(super) struct Pulling {
     unapplied: Mutex<Option<Unapplied>>,
     /// True if only hard commits are shown.
     hard_only: bool,
+    /// The schema of the program, if it has one.
+    expected: OnceLock<Schema>,
+    /// Why the program can't read what was committed after the shown state: an upgrade took something of its schema.
+    outdated: OnceLock<String>,
     /// The view that was rebuilt last for a snapshot over lost pages.
     pub(super) rescued: Rescued,
     me: Weak<Self>,
@@ -101,8 +106,20 @@ impl Reader {
             findings,
             unapplied: Mutex::new(unapplied),
             hard_only,
+            expected: OnceLock::new(),
+            outdated: OnceLock::new(),
         });
         Ok(Self { pulling })
+    }
+
+    /// Lets it load no state that lacks something of this schema: the program's code relies on it.
+    ///
+    /// # Errors
+    /// `SchemaMismatch`: the present state does.
+    pub(super) fn expect(self, schema: &Schema) -> Result<Self> {
+        check_readable(self.read().schema(), schema)?;
+        let _ = self.pulling.expected.set(schema.clone());
+        Ok(self)
     }
 
     /// Returns the end of the last loaded commit in the journal.
@@ -153,7 +170,8 @@ impl Reader {
     ///
     /// # Errors
     /// `Poisoned` in a forked child; `NotFound` if the file was removed or replaced; `Unapplied` if a commit doesn't apply: all before it was
-    /// loaded; `Corrupt`; `Unsupported`; `Io`. The shown state stays unchanged otherwise.
+    /// loaded; `SchemaMismatch` if it was opened with a schema, and another program's upgrade took something of that away; `Corrupt`;
+    /// `Unsupported`; `Io`. The shown state stays unchanged otherwise.
     pub fn pull(&self) -> Result<Snapshot> {
         self.pulling.pull()?;
         Ok(self.read())
@@ -209,10 +227,12 @@ impl Pulling {
         let mut following = lock(&self.following);
         let JournalFile { storage, name, .. } = &*following.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
-        match storage.is_linked().map_err(io)? {
+        let pulled = match storage.is_linked().map_err(io)? {
             true => self.bring_in(&mut following),
             false => self.follow(&mut following),
-        }
+        };
+        let outdated = |why: &String| Err(Error::new(ErrorKind::SchemaMismatch, why.clone()));
+        self.outdated.get().map_or(pulled, outdated)
     }
 
     fn bring_in(&self, following: &mut Following) -> Result<()> {
@@ -290,8 +310,27 @@ impl Pulling {
 
     fn show(&self, following: &mut Following, view: Arc<View>, point: Point) {
         following.point = point;
+        if !self.is_readable(&view, &following.file.name) {
+            return;
+        }
         let published = Published { view, point, file: Arc::clone(&following.file) };
         self.published.store(Arc::new(published));
+    }
+
+    /// True if a state has all of the program's schema. From the first one on that hasn't, nothing is shown any more.
+    fn is_readable(&self, view: &View, name: &str) -> bool {
+        let is_same = |shown: &Published| {
+            view.schema().commands().len() == shown.view.schema().commands().len()
+        };
+        let Some(expected) = self.expected.get().filter(|_| !is_same(&self.published.load()))
+        else {
+            return self.outdated.get().is_none();
+        };
+        if let Err(error) = check_readable(view.schema(), expected) {
+            let why = format!("another program upgraded the schema meanwhile: {error}");
+            let _ = self.outdated.set(format!("{name}: {why}"));
+        }
+        self.outdated.get().is_none()
     }
 }
 

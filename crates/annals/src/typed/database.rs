@@ -412,7 +412,8 @@ impl<S: TypedSchema> Reader<S> {
     /// Loads newer commits, and returns the state after them. Waits for no writer.
     ///
     /// # Errors
-    /// The file was removed or replaced, or is damaged; I/O error.
+    /// The file was removed or replaced, or is damaged; another program upgraded its schema, and something of this one's was
+    /// dropped or renamed; I/O error.
     pub fn pull(&self) -> Result<Snapshot<S>> {
         self.reader.pull().map(Snapshot::new)
     }

@@ -31,16 +31,20 @@ impl Sharing {
     }
 
     pub(in crate::db) fn check_schema(&self) -> Result<()> {
-        if !self.is_outdated.load(Ordering::Relaxed) {
-            return Ok(());
+        match self.is_outdated.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(outdated(&self.directory.display(&self.file))),
         }
-        Err(Error::new(
-            ErrorKind::SchemaMismatch,
-            format!(
-                "{}: another program upgraded the schema meanwhile: end this program, and start one \
-                 that was compiled with the new schema",
-                self.directory.display(&self.file)
-            ),
-        ))
     }
+}
+
+/// Returns the error of a program that doesn't know the schema any more.
+pub(in crate::db) fn outdated(file: &str) -> Error {
+    Error::new(
+        ErrorKind::SchemaMismatch,
+        format!(
+            "{file}: another program upgraded the schema meanwhile: end this program, and start one that was compiled \
+             with the new schema"
+        ),
+    )
 }

@@ -14,6 +14,7 @@ use crate::db::changes::changed::Changed;
 use crate::db::changes::feed::Waiter;
 use crate::db::changes::feed::{Feed, Slot, Standing};
 use crate::db::changes::rows::RowChanges;
+use crate::db::handle::sharing::outdated;
 use crate::db::present::snapshot::Published;
 use crate::db::reader::{Pulling, Reader};
 use crate::db::replay::segments::Since;
@@ -63,8 +64,13 @@ enum Source {
     /// From a file that others write, as long as there is this reader.
     Reader(Weak<Pulling>),
     /// From a file that this process writes in turn with others: read through a reader, since a handle loads commits
-    /// of others only when requested.
-    Shared { feed: Arc<Feed>, place: (Arc<dyn Directory>, String), reader: Option<Reader> },
+    /// of others only when requested. A program relies on the commands of its schema, which are so many.
+    Shared {
+        feed: Arc<Feed>,
+        place: (Arc<dyn Directory>, String),
+        reader: Option<Reader>,
+        commands: Option<usize>,
+    },
 }
 
 /// What wakes a task that waits for a commit.
@@ -111,13 +117,18 @@ impl Source {
                 Some(reader) => (reader.acknowledged(read)?, false),
                 None => return Ok(None),
             },
-            Self::Shared { feed, place: (directory, name), reader } => {
+            Self::Shared { feed, place: (directory, name), reader, commands } => {
                 let (_, is_last) = feed.latest();
                 let reader = match reader {
                     Some(reader) => reader,
                     None => reader.insert(Options::new().open_read_only_in(&**directory, name)?),
                 };
-                (reader.pulling().acknowledged(read)?, is_last)
+                let latest = reader.pulling().acknowledged(read)?;
+                let now = latest.0.view.schema().commands().len();
+                if commands.is_some_and(|commands| commands != now) {
+                    return Err(outdated(&directory.display(name)));
+                }
+                (latest, is_last)
             }
         };
         let (published, position) = latest;
@@ -193,8 +204,8 @@ impl Subscription {
     ///
     /// # Errors
     /// `NotFound`: rules of retention forgot history that it hadn't read, and the message names the beginning of the
-    /// rest; or the file was removed or replaced. `Corrupt`; `Unsupported`; `Io`; in a forked child `Poisoned`. It is
-    /// over then.
+    /// rest; or the file was removed or replaced. `SchemaMismatch`: another program upgraded the schema that this one's code
+    /// relies on. `Corrupt`; `Unsupported`; `Io`; in a forked child `Poisoned`. It is over then.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Changed>> {
         self.next_within(Some(timeout))
     }
@@ -358,7 +369,10 @@ impl Feeding {
             None => (Source::Own(feed), db.inner().group().follow(&slot)),
             Some(sharing) => {
                 let place = (Arc::clone(&sharing.directory), sharing.file.clone());
-                (Source::Shared { feed, place, reader: None }, db.inner().group().published())
+                let published = db.inner().group().published();
+                let commands = published.view.schema().commands().len();
+                let commands = db.inner().has_fixed_schema().then_some(commands);
+                (Source::Shared { feed, place, reader: None, commands }, published)
             }
         };
         Self { source, slot, published }

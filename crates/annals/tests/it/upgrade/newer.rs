@@ -107,3 +107,43 @@ fn an_older_program_that_shares_the_file_is_told_when_a_newer_one_has_come() {
         }
     }
 }
+
+/// What an older program has open for reading, or follows, goes on up to a state that it doesn't understand, and says so then.
+#[test]
+fn an_older_program_is_not_shown_what_lacks_something_of_its_schema() {
+    for evolution in &Evolution::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("it.annals");
+        let shared = Options::new().shared(true);
+        let old = schema(&evolution.older());
+        let older = shared.open_schema(&path, &old).unwrap();
+        let reader = Options::new().open_schema_read_only(&path, &old).unwrap();
+        let before = reader.read().schema().to_text();
+        let mut feeds = [older.subscribe(), reader.subscribe()];
+        let newer = open_newer(evolution, &shared, &path).unwrap();
+        newer.write(|tx| tx.comment("of the newer program")).unwrap();
+        for _ in 0..2 {
+            match reader.pull() {
+                Ok(now) => {
+                    assert!(evolution.is_readable, "{evolution:?}");
+                    assert_eq!(now.txid(), newer.read().txid());
+                }
+                Err(error) => {
+                    assert!(!evolution.is_readable, "{evolution:?}: {error}");
+                    assert_eq!(error.kind(), ErrorKind::SchemaMismatch, "{evolution:?}: {error}");
+                    assert_eq!(reader.read().schema().to_text(), before);
+                }
+            }
+        }
+        // A program that writes is told in any case, as by its next transaction.
+        for (feed, goes_on) in feeds.iter_mut().zip([false, evolution.is_readable]) {
+            match feed.try_next() {
+                Ok(changed) => assert!(goes_on && changed.is_some(), "{evolution:?}"),
+                Err(error) => {
+                    assert!(!goes_on, "{evolution:?}: {error}");
+                    assert_eq!(error.kind(), ErrorKind::SchemaMismatch, "{evolution:?}: {error}");
+                }
+            }
+        }
+    }
+}
