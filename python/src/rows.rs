@@ -1,5 +1,6 @@
 //! Rows, and iterators of them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use annals::{RowId, Table as Schema, TableNumber, TableView};
@@ -222,11 +223,16 @@ pub(crate) struct RowIterator {
     source: Source,
     table: Arc<Schema>,
     rest: Mutex<Rest>,
+    /// How many were asked for.
+    asked: AtomicU32,
 }
+
+/// After so many rows signals are handled: `list` asks for all without a look at them.
+const SIGNALS_AFTER: u32 = 1024;
 
 impl RowIterator {
     pub(crate) const fn new(source: Source, table: Arc<Schema>, rest: Rest) -> Self {
-        Self { source, table, rest: Mutex::new(rest) }
+        Self { source, table, rest: Mutex::new(rest), asked: AtomicU32::new(1) }
     }
 }
 
@@ -237,6 +243,9 @@ impl RowIterator {
     }
 
     pub(crate) fn __next__(&self, py: Python<'_>) -> PyResult<Option<Row>> {
+        if self.asked.fetch_add(1, Ordering::Relaxed) % SIGNALS_AFTER == 0 {
+            py.check_signals()?;
+        }
         self.source.look(py, |view, blobs| {
             let mut rest = locked(&self.rest);
             let found = rest.peek(view.table(self.table.number).or_raise()?).or_raise()?;

@@ -1,5 +1,6 @@
 """Writing with other processes, and calls that a signal ends."""
 
+import itertools
 import signal
 import threading
 import time
@@ -101,6 +102,22 @@ def test_a_signal_at_the_end_of_a_call_leaves_the_transaction_usable(alarm, monk
         tx.t.insert(n=3)
         tx.commit()
         assert [row.n for row in db.t] == [1, 2, 3]
+
+
+def test_a_list_of_rows_is_ended_by_a_signal(alarm):
+    db = annals.in_memory(SCHEMA)
+    with db.write() as tx:
+        tx.t.insert_all({"n": n} for n in range(50_000))
+    rows = iter(db.read().t)
+
+    def begin():
+        alarm(0.001)
+        yield from ()
+
+    with pytest.raises(Interrupted):
+        # From then on no line of Python is run until it ends.
+        list(itertools.chain(begin(), rows))
+    assert next(rows, None) is not None
 
 
 def test_a_server_that_does_not_answer_is_unreachable_soon():
