@@ -20,8 +20,8 @@ pub(crate) trait Parts: Send + 'static {
     fn next(&mut self, work: &mut Work) -> Answer<Option<Vec<u8>>>;
 }
 
-/// Returns a body that begins with some bytes. Each further part is made in a place for work; `held` is held until the last one
-/// was sent, or the client has left.
+/// Returns a body that begins with some bytes, or else with the first part: what is wrong with that is an error of the
+/// answer. Each further part is made in a place for work; `held` is held until the last one was sent, or the client has left.
 pub(crate) async fn send(
     allowed: &Allowed,
     first: Vec<u8>,
@@ -29,24 +29,24 @@ pub(crate) async fn send(
     held: Held,
 ) -> Answer<Body> {
     let (pushing, body) = body::pushed(allowed).await?;
-    tokio::spawn(push(allowed.clone(), first, parts, held, pushing));
+    let made = match first.is_empty() {
+        true => next(allowed, parts, held).await?,
+        false => Made { rest: parts, held, part: Some(Bytes::from(first)) },
+    };
+    tokio::spawn(push(allowed.clone(), made, pushing));
     Ok(body)
 }
 
-async fn push(
-    allowed: Allowed,
-    first: Vec<u8>,
-    mut parts: impl Parts,
-    mut held: Held,
-    pushing: Pushing,
-) {
-    let mut bytes = Bytes::from(first);
-    while pushing.send_all(bytes).await {
-        let made = tokio::select! {
-            made = next(&allowed, parts, held) => made,
+async fn push(allowed: Allowed, mut made: Made<impl Parts>, pushing: Pushing) {
+    while let Some(part) = made.part {
+        if !pushing.send_all(part).await {
+            return;
+        }
+        let next = tokio::select! {
+            next = next(&allowed, made.rest, made.held) => next,
             () = pushing.closed() => return,
         };
-        let made = match made {
+        made = match next {
             Ok(made) => made,
             // Cut off, since what is sent isn't whole.
             Err(refusal) => {
@@ -54,8 +54,6 @@ async fn push(
                 return;
             }
         };
-        let Some(part) = made.part else { return };
-        (parts, held, bytes) = (made.rest, made.held, part);
     }
 }
 

@@ -149,3 +149,19 @@ fn answers_to_sql_are_streams() {
     let [empty] = batches(ask("SELECT name FROM city WHERE 0").2).try_into().unwrap();
     assert_eq!((empty.num_rows(), empty.num_columns()), (0, 1));
 }
+
+#[test]
+fn what_a_first_batch_can_not_have_is_an_error_of_the_answer() {
+    let text = "create_table city\nadd_field city size decimal(0)\n";
+    let schema = annals_schema::parse(text).unwrap().schema;
+    let database = Database::in_memory().unwrap();
+    database.upgrade(&schema, &mut |_, _| unreachable!("it has no custom function")).unwrap();
+    let size = annals::AnyDecimal::new(i128::MAX, 0);
+    database.write(|tx| tx.insert(CITY, &[ValueRef::Decimal(size)])).unwrap();
+    let running = Running::start(Server::new().database("a", database).unwrap().open_to_all());
+    for rest in ["/t/city", "/t/city?limit=1", "/changes?table=city&after=0"] {
+        let (status, _, body) = get(&format!("{}{rest}", running.of("a")));
+        let body = String::from_utf8_lossy(&body);
+        assert!(status == 400 && body.contains("39 digits"), "{rest}: {status} {body}");
+    }
+}
