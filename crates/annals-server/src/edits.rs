@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, Refusal};
+use crate::object;
 use crate::rows::table;
 
 /// A change of a row.
@@ -24,7 +25,7 @@ pub(crate) struct Edit<'r> {
     /// A name for a new row, for other changes of the transaction.
     #[serde(rename = "as")]
     name: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "object::members")]
     #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     fields: BTreeMap<String, &'r RawValue>,
 }
@@ -39,7 +40,10 @@ enum Op {
 
 /// A row: by its id, or by the name that an insert of the same transaction has given it.
 #[derive(Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "id: write a row's number, or the name that an insert before has given it"
+)]
 pub(crate) enum Which {
     Id(u64),
     Name(String),
@@ -80,6 +84,8 @@ fn apply_one<'e>(
         Op::Insert => insert(tx, table, given, values)?,
         Op::Update => {
             let id = needed()?;
+            // Also without fields.
+            tx.view().table(table.number)?.get(id)?;
             for (field, value) in &values {
                 tx.update(table.number, id, field.number, value.as_ref())?;
             }

@@ -9,6 +9,7 @@ use annals_sql::{
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,10 +28,11 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 /// A query, and the values of its parameters: a list for `?`, or an object for `:name`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct Request<'r> {
     sql: String,
-    #[serde(default)]
-    params: serde_json::Value,
+    #[serde(borrow)]
+    #[schema(value_type = Option<serde_json::Value>)]
+    params: Option<&'r RawValue>,
 }
 
 /// Answers a query. `Accept` chooses the form: `application/json`, `application/x-ndjson`, `text/csv` or
@@ -54,17 +56,18 @@ async fn query(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
     let limits = Limits { memory, ..Limits::default() };
     let run = move |work: &mut Work| {
         let _held = held;
-        let request: Request = object::read(&body).map_err(|error| {
+        let Request { sql: query, params } = object::read(&body).map_err(|error| {
             Refusal::bad(format!("{error}; a query is {{\"sql\":\"SELECT ..\",\"params\":[..]}}"))
         })?;
         let source = match (local.database(), local.reader()) {
             (Err(_), Some(reader)) => Source::Reader(Arc::new(reader.clone())),
             (database, _) => Source::Database(database?.clone()),
         };
+        let parameters = parameters(params)?;
         drop(body);
         let mut sql = Connection::confined(source, limits)?;
         sql.end_when(work.gone());
-        answer(work, &mut sql, &request, form)
+        answer(work, &mut sql, (&query, &parameters), form)
     };
     let ((txid, bytes), held) = allowed.run(Kind::Sql, run).await?;
     let mut response = held.answer(kind, bytes);
@@ -97,10 +100,9 @@ fn form(headers: &HeaderMap) -> (Form, &'static str) {
 fn answer(
     work: &mut Work,
     sql: &mut Connection,
-    request: &Request,
+    (query, parameters): (&str, &Parameters),
     form: Form,
 ) -> Answer<(Txid, Vec<u8>)> {
-    let parameters = parameters(&request.params)?;
     let most = sql.limits().bytes;
     let txid = sql.snapshot()?.txid();
     let format = match form {
@@ -108,7 +110,7 @@ fn answer(
         #[cfg(feature = "arrow")]
         Form::Arrow => {
             let mut columns = Covered::new(work, annals_sql::Columns::new(most), false);
-            let ran = sql.run(&request.sql, &parameters, &mut columns);
+            let ran = sql.run(query, parameters, &mut columns);
             let columns = columns.end(ran)?;
             let mut stream = Vec::new();
             annals_arrow::ipc::write(columns.into_reader()?, &mut stream)?;
@@ -123,7 +125,7 @@ fn answer(
         if all.len() as u64 > most { Err(SqlError::Bytes(most)) } else { Ok(()) }
     });
     let mut render = Covered::new(work, render, format != Format::Csv);
-    let ran = sql.run(&request.sql, &parameters, &mut render);
+    let ran = sql.run(query, parameters, &mut render);
     drop(render.end(ran)?);
     work.cover(all.capacity())?;
     Ok((txid, all.into_bytes()))
@@ -190,43 +192,52 @@ impl<A: annals_sql::Answer> annals_sql::Answer for Covered<'_, A> {
 }
 
 /// Reads the values of parameters from JSON.
-fn parameters(params: &serde_json::Value) -> Answer<Parameters> {
-    use serde_json::Value as Json;
-    let value = |json: &Json| {
-        Ok(match json {
-            Json::Null => Value::Null,
-            Json::Bool(value) => Value::Integer((*value).into()),
-            Json::Number(number) => match (number.as_i64(), number.as_f64()) {
-                (Some(number), _) => Value::Integer(number),
-                (None, Some(number)) if !number_is_whole(number) => Value::Real(number),
-                _ => {
-                    return Err(Refusal::bad(format!(
-                        "params: {number} is too large for SQLite; send it as a text, and write annals_uint64(?)"
-                    )));
-                }
-            },
-            Json::String(text) => Value::Text(text.clone()),
-            Json::Array(_) | Json::Object(_) => {
-                return Err(Refusal::bad("params: each is null, true, false, a number or a text"));
-            }
-        })
-    };
-    match params {
-        Json::Null => Ok(Parameters::None),
-        Json::Array(values) => {
-            Ok(Parameters::Listed(values.iter().map(value).collect::<Answer<_>>()?))
+fn parameters(params: Option<&RawValue>) -> Answer<Parameters> {
+    let wrong = |_| Refusal::bad("params: write a list for `?`, or an object for `:name`");
+    match params.map(RawValue::get) {
+        None | Some("null") => Ok(Parameters::None),
+        Some(text) if text.starts_with('[') => {
+            let listed: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
+            Ok(Parameters::Listed(listed.into_iter().map(parameter).collect::<Answer<_>>()?))
         }
-        Json::Object(values) => {
-            let named = values.iter().map(|(name, json)| Ok((name.clone(), value(json)?)));
+        Some(text) => {
+            let mut read = serde_json::Deserializer::from_str(text);
+            let named =
+                object::members(&mut read).map_err(|error| match text.starts_with('{') {
+                    true => Refusal::bad(format!("params: {error}")),
+                    false => wrong(error),
+                })?;
+            let named = named.into_iter().map(|(name, value)| Ok((name, parameter(value)?)));
             Ok(Parameters::Named(named.collect::<Answer<_>>()?))
         }
-        _ => Err(Refusal::bad("params: write a list for `?`, or an object for `:name`")),
     }
 }
 
-/// True if a number has no fraction, and is larger than those that floats tell apart.
-fn number_is_whole(number: f64) -> bool {
-    number.fract() == 0.0 && number.abs() < 2e19
+/// Reads a value. Of a number its text tells whether it is a whole one.
+fn parameter(json: &RawValue) -> Answer<Value> {
+    let text = json.get();
+    let out_of_range = || {
+        Refusal::bad(format!(
+            "params: {text} is out of range: SQLite's integers end at 2^63 - 1, and floats at 1.8e308; of a uint64 send the \
+             digits as a text, and write annals_uint64(?)"
+        ))
+    };
+    Ok(match text {
+        "null" => Value::Null,
+        "true" | "false" => Value::Integer((text == "true").into()),
+        _ if text.starts_with(['[', '{']) => {
+            return Err(Refusal::bad("params: each is null, true, false, a number or a text"));
+        }
+        _ if text.starts_with('"') => Value::Text(
+            serde_json::from_str(text)
+                .map_err(|error| Refusal::bad(format!("params: {text}: {error}")))?,
+        ),
+        _ if text.contains(['.', 'e', 'E']) => {
+            let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+            Value::Real(number.ok_or_else(out_of_range)?)
+        }
+        _ => Value::Integer(text.parse().map_err(|_| out_of_range())?),
+    })
 }
 
 impl From<SqlError> for Refusal {

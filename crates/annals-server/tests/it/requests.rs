@@ -116,6 +116,23 @@ fn a_list_is_no_object() {
 }
 
 #[test]
+fn nothing_is_said_twice() {
+    let running = serve();
+    let change = |fields: &str| {
+        let body = format!(
+            "{{\"changes\":[{{\"op\":\"insert\",\"table\":\"city\",\"fields\":{fields}}}]}}"
+        );
+        post(&running, "/transactions", &body)
+    };
+    let (status, message) = change("{\"name\":\"Arras\",\"name\":\"Lens\"}");
+    assert!(status == 400 && message.contains("duplicate field `name`"), "{status} {message}");
+    assert_eq!(change("{\"name\":\"Arras\"}").0, 200);
+    let query = "{\"sql\":\"SELECT :a\",\"params\":{\"a\":1,\"a\":2}}";
+    let (status, message) = post(&running, "/sql", query);
+    assert!(status == 400 && message.contains("duplicate field `a`"), "{status} {message}");
+}
+
+#[test]
 fn headers_are_read_whatever_their_capitals() {
     let new = NewToken::random(Role::Read, None);
     let server = Server::new().database("g", database()).unwrap().session(new.stored.clone());

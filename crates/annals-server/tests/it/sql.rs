@@ -74,6 +74,35 @@ fn queries_are_answered_in_three_forms() {
 }
 
 #[test]
+fn parameters_are_the_numbers_that_were_written() {
+    let running = Running::start(Server::new().database("a", database()).unwrap().open_to_all());
+    let url = running.of("a");
+    let typed = |param: &str| {
+        let body = format!("{{\"sql\":\"SELECT ?1 v, typeof(?1) t\",\"params\":[{param}]}}");
+        ask(&url, &body, "text/csv")
+    };
+    for (param, found) in [
+        ("1", "1,integer"),
+        ("-9223372036854775808", "-9223372036854775808,integer"),
+        ("1.0", "1.0,real"),
+        ("-0.0", "-0.0,real"),
+        ("1e2", "100.0,real"),
+        ("123456789012345680.0", "1.2345678901234568e17,real"),
+        ("1e300", "1e300,real"),
+        ("true", "1,integer"),
+        ("\"1\"", "1,text"),
+        ("null", ",null"),
+    ] {
+        let (status, _, text) = typed(param);
+        assert_eq!((status, text.as_str()), (200, format!("v,t\n{found}\n").as_str()), "{param}");
+    }
+    for param in ["9223372036854775808", "-9223372036854775809", "123456789012345678901", "1e999"] {
+        let (status, _, text) = typed(param);
+        assert!(status == 400 && text.contains("out of range"), "{param}: {text}");
+    }
+}
+
+#[test]
 fn what_writes_or_takes_too_long_is_refused() {
     let running = Running::start(Server::new().database("a", database()).unwrap().open_to_all());
     let url = running.of("a");

@@ -172,6 +172,16 @@ fn wrong_changes_say_what_is_wrong() {
             400,
             "which row",
         ),
+        (
+            json!({ "changes": [insert("Cy", 1), { "op": "update", "table": "account", "id": 9, "fields": {} }] }),
+            404,
+            "change 2",
+        ),
+        (
+            json!({ "changes": [{ "op": "delete", "table": "account", "id": 1.5 }] }),
+            400,
+            "a row's number",
+        ),
         (json!({ "changes": [{ "op": "drop", "table": "account" }] }), 400, "insert"),
         (json!({ "change": [] }), 400, "changes"),
         (json!({}), 400, "procedure"),
