@@ -18,7 +18,7 @@ use crate::rights::Allowed;
 use crate::rows::{id, no_moment, table};
 use crate::shared::Shared;
 use crate::transactions::Failed;
-use crate::{body, object, openapi};
+use crate::{body, lease, object, openapi};
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(restore))
@@ -55,7 +55,7 @@ async fn restore(
     allowed.check_backup(allowed.shared().limits)?;
     body::check_json(&headers)?;
     let (text, held) = body::text(&allowed, body, 1).await?;
-    let local = Arc::clone(&allowed.local);
+    let (local, ticket) = (Arc::clone(&allowed.local), lease::ticket(&headers));
     let restored = allowed.write(move || {
         let _held = held;
         let Wanted { moment, comment } = object::read(&text).map_err(|error| {
@@ -65,7 +65,7 @@ async fn restore(
             moment.parse().map_err(|error| Refusal::bad(format!("moment: {error}")))?;
         let known = Arc::clone(&local);
         let (_, accepted) = local
-            .commit(None, move |mut tx| {
+            .commit(ticket, move |mut tx| {
                 let table = table(tx.view().schema(), &of)?.number;
                 tx.restore(table, id(&number)?, moment.clone())
                     .map_err(|error| no_moment(&known, &moment, error))?;

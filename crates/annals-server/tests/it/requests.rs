@@ -198,3 +198,26 @@ fn a_field_that_is_called_id_has_its_full_name() {
     let (_, row) = ask(Client::new().get(format!("{}/t/city/1", running.of("g"))));
     assert_eq!(row, "{\"id\":1,\"city.id\":\"FR-62\",\"name\":null}\n");
 }
+
+#[test]
+fn who_has_a_lease_writes_in_every_way() {
+    let running = serve();
+    let url = running.of("g");
+    let post = |rest: &str, body: &str, lease: Option<&str>| {
+        let request = Client::new().post(format!("{url}{rest}")).body(body.to_owned());
+        let request = request.header("Content-Type", "application/json");
+        let answer = match lease {
+            Some(lease) => request.header("Annals-Lease", lease),
+            None => request,
+        };
+        let answer = answer.send().unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_str::<Value>(&answer.text().unwrap()).unwrap())
+    };
+    let lease = post("/lease?seconds=60", "", None).1["lease"].as_str().unwrap().to_owned();
+    let change = "{\"changes\":[{\"op\":\"update\",\"table\":\"city\",\"id\":0,\"fields\":{\"name\":\"Lens\"}}]}";
+    for (rest, body) in [("/transactions", change), ("/t/city/0/restore", "{\"moment\":\"txid:4\"}")] {
+        assert_eq!(post(rest, body, None).0, 423, "{rest}");
+        assert_eq!(post(rest, body, Some(&lease)).0, 200, "{rest}");
+    }
+}
