@@ -196,7 +196,7 @@ impl Local {
         match &self.of {
             Of::Database(database) => database.at(moment),
             Of::Node(node) => node.replica().database().at(moment),
-            Of::Reader(reader) => reader.at(moment),
+            Of::Reader(reader) => pulled(reader)?.at(moment),
         }
     }
 
@@ -208,7 +208,7 @@ impl Local {
         match &self.of {
             Of::Database(database) => database.as_it_was(moment),
             Of::Node(node) => node.replica().database().as_it_was(moment),
-            Of::Reader(reader) => reader.as_it_was(moment),
+            Of::Reader(reader) => pulled(reader)?.as_it_was(moment),
         }
     }
 
@@ -220,7 +220,7 @@ impl Local {
         match &self.of {
             Of::Database(database) => database.txid_of(moment),
             Of::Node(node) => node.replica().database().txid_of(moment),
-            Of::Reader(reader) => reader.txid_of(moment),
+            Of::Reader(reader) => pulled(reader)?.txid_of(moment),
         }
     }
 
@@ -232,7 +232,7 @@ impl Local {
         match &self.of {
             Of::Database(database) => database.history_of(table, row),
             Of::Node(node) => node.replica().database().history_of(table, row),
-            Of::Reader(reader) => reader.history_of(table, row),
+            Of::Reader(reader) => pulled(reader)?.history_of(table, row),
         }
     }
 
@@ -244,7 +244,7 @@ impl Local {
         match &self.of {
             Of::Database(database) => database.blame(table, row),
             Of::Node(node) => node.replica().database().blame(table, row),
-            Of::Reader(reader) => reader.blame(table, row),
+            Of::Reader(reader) => pulled(reader)?.blame(table, row),
         }
     }
 
@@ -256,7 +256,7 @@ impl Local {
         match &self.of {
             Of::Database(database) => database.subscribe_from(first),
             Of::Node(node) => node.replica().database().subscribe_from(first),
-            Of::Reader(reader) => reader.subscribe_from(first),
+            Of::Reader(reader) => pulled(reader)?.subscribe_from(first),
         }
     }
 
@@ -342,6 +342,11 @@ impl Local {
         let facts = self.source.facts()?;
         Ok(Description { id: facts.id, end, first: facts.first })
     }
+}
+
+/// Loads what others have committed: what is asked for may be new.
+fn pulled(reader: &Reader) -> Result<&Reader> {
+    reader.pull().map(|_| reader)
 }
 
 impl Connection for Local {

@@ -14,7 +14,7 @@ use crate::dropped::table_or_when_dropped;
 use crate::means::{Held, Kind};
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
-use crate::rows::{self, Asked};
+use crate::rows::{self, Asked, now};
 use crate::work::Work;
 
 /// The most rows whose ids are kept for an answer; a whole table needs no ids.
@@ -67,7 +67,7 @@ pub(crate) async fn changes(allowed: &Allowed, of: Option<String>, after: Option
         return Err(Refusal::bad(message));
     };
     let begin = move |_: &mut Work| {
-        let now = local.refresh()?;
+        let now = now(&local)?;
         let table = table_or_when_dropped(&now, &of)?;
         let first = after.check(&local)? + 1;
         // Nothing is new.

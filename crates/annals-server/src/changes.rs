@@ -28,7 +28,7 @@ use crate::frames::gone;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::LARGEST;
+use crate::rows::{LARGEST, now};
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -143,7 +143,7 @@ async fn changes(
     };
     let opened = Arc::clone(&allowed.local);
     let open = move |_: &mut Work| {
-        let now = opened.refresh()?;
+        let now = now(&opened)?;
         let only = of.map(|of| table_or_when_dropped(&now, &of)).transpose()?;
         let after = after.map_or_else(|| Ok(now.txid()), |after| after.check(&opened))?;
         let feed = opened.subscribe_from(after + 1).map_err(|error| forgotten(&opened, error))?;

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::time::Instant;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -99,13 +100,20 @@ async fn pull(allowed: Allowed, Query(Pulling { after, wait }): Query<Pulling>) 
         Some(frames) => frames,
         None => read().await?,
     };
-    if let (true, false, Some(after)) = (frames.batch.is_empty(), wait.is_zero(), after) {
-        // Without news the answer is empty.
-        tokio::select! {
-            _ = tokio::time::timeout(wait, local.source().news(after.txid)) => {}
-            () = shared.ending.begun() => {}
-        }
+    let deadline = Instant::now() + wait;
+    // Without news the answer is empty.
+    while let Some(after) = after
+        && frames.batch.is_empty()
+        && Instant::now() < deadline
+    {
+        let is_ending = tokio::select! {
+            _ = tokio::time::timeout_at(deadline, local.source().news(after.txid)) => false,
+            () = shared.ending.begun() => true,
+        };
         frames = read().await?;
+        if is_ending {
+            break;
+        }
     }
     let batch = &frames.batch;
     if !batch.is_seal && batch.len() > BATCH / 2 {

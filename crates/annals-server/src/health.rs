@@ -61,7 +61,8 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
 
 /// Returns why a database can't be read, or is served as it was some time ago.
 fn problem_of(local: &Local) -> Option<String> {
-    if local.source().end().is_err() {
+    if let Err(error) = local.source().end().and_then(|_| local.refresh()) {
+        tracing::error!(%error, "a database can't be read");
         return Some("a database can't be read: the server's log says which".to_owned());
     }
     if let Err(error) = local.source().check_usable() {

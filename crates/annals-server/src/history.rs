@@ -19,7 +19,7 @@ use crate::means::Kind;
 use crate::openapi;
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, id, moment, no_moment, table};
+use crate::rows::{LARGEST, id, moment, no_moment, now, table};
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -90,7 +90,7 @@ async fn history(
     let local = Arc::clone(&allowed.local);
     let most = limit(asked)?;
     let read = move |work: &mut Work| {
-        let now = local.refresh()?;
+        let now = now(&local)?;
         let table = table(now.schema(), &of)?;
         let id = id(&number)?;
         let mut newest = Newest { texts: VecDeque::new(), bytes: 0, most };
@@ -119,7 +119,7 @@ async fn history(
 async fn blame(allowed: Allowed, Path((_, of, number)): Path<(String, String, String)>) -> Answer {
     let local = Arc::clone(&allowed.local);
     let read = move |work: &mut Work| {
-        let now = local.refresh()?;
+        let now = now(&local)?;
         let table = table(now.schema(), &of)?;
         let blamed = local.blame(table.number, id(&number)?)?;
         list(
@@ -164,7 +164,7 @@ async fn diff(
 ) -> Answer {
     let local = Arc::clone(&allowed.local);
     let begin = move |work: &mut Work| {
-        let now = local.refresh()?;
+        let now = now(&local)?;
         let from = txid(&local, "from", &from)?;
         let to = to.map_or(Ok(now.txid()), |to| txid(&local, "to", &to))?;
         let rows = now.differing(from, to, work.room());
@@ -255,7 +255,7 @@ async fn log(
     let local = Arc::clone(&allowed.local);
     let most = limit(asked)?;
     let read = move |work: &mut Work| {
-        let now = local.refresh()?;
+        let now = now(&local)?;
         let mut text = String::new();
         let first = Txid(after.unwrap_or(0)) + 1;
         // Without an end more of the journal would be read than is sent.

@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::means::{COPIES, Kind};
 use crate::rights::Allowed;
+use crate::rows::now;
 use crate::shared::Shared;
 use crate::work::Work;
 use crate::{body, object, openapi};
@@ -65,6 +66,7 @@ async fn query(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
         };
         let parameters = parameters(params)?;
         drop(body);
+        now(&local)?;
         let mut sql = Connection::confined(source, limits)?;
         sql.end_when(work.gone());
         answer(work, &mut sql, (&query, &parameters), form)

@@ -37,6 +37,8 @@ mod leftovers;
 mod limits;
 #[cfg(all(unix, feature = "net"))]
 mod offline;
+#[cfg(all(unix, feature = "net"))]
+mod only_read;
 #[cfg(unix)]
 mod outputs;
 #[cfg(unix)]

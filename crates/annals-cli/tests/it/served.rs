@@ -240,15 +240,20 @@ fn a_server_follows_another_one_and_serves_what_it_has() {
     assert!(succeed(dir, &["check", "third.annals", "--replay"], "").starts_with("ok"));
 }
 
+/// Asks a server for a path; returns the whole answer.
+pub(crate) fn answer_to(address: &str, path: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    std::io::Read::read_to_end(&mut stream, &mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
 /// Asks a server whether it is ready, until it answers so.
-fn wait_until_ready(address: &str, status: &str) -> String {
+pub(crate) fn wait_until_ready(address: &str, status: &str) -> String {
     for _ in 0..600 {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
-        let request =
-            format!("GET /ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        let answer = answer_to(address, "/ready");
         if answer.contains(status) {
             return answer;
         }
@@ -445,38 +450,4 @@ fn a_server_is_asked_with_sql() {
     assert_ne!(refused.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("SQL only reads"), "{refused:?}");
     served.end();
-}
-
-/// One that only reads takes no lock, makes no file, and shows what the program that writes has committed since.
-#[test]
-fn a_server_that_only_reads_stands_beside_one_that_writes() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path();
-    create(dir);
-    let writing = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
-    let files = || {
-        let files = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name());
-        files.collect::<std::collections::BTreeSet<_>>()
-    };
-    let before = files();
-    let reading = Served::start(dir, "127.0.0.1:0", &["--no-token", "--read-only"]);
-    assert_eq!(files(), before);
-    let script = "insert page one\n";
-    succeed(dir, &["shell", "b.annals", "--replica-of", &writing.url], script);
-    for command in [&["dump"][..], &["log"]] {
-        let of = |url: &str| succeed(dir, &[command, &[url]].concat(), "");
-        assert_eq!(of(&reading.url), of(&writing.url), "{command:?}");
-        assert!(of(&reading.url).contains("one"));
-    }
-    let printed = succeed(dir, &["clone", &reading.url, "c.annals"], "");
-    assert_eq!(printed, "c.annals: fetched 2 transactions, up to transaction 2\n");
-    let refused =
-        run(dir, &["shell", "c.annals", "--replica-of", &reading.url], b"insert page two\n");
-    let error = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && error.contains("--read-only"), "{error}");
-    writing.end();
-    assert!(succeed(dir, &["dump", &reading.url], "").contains("one"));
-    reading.end();
-    let created = run(dir, &["serve", "new.annals", "--create", "--read-only"], b"");
-    assert!(!created.status.success() && !dir.join("new.annals").exists());
 }

@@ -16,6 +16,7 @@ use crate::activity::{Activity, Erased, Kind, Known, MOST, Mark, Taken};
 use crate::answer::{Answer, Refusal};
 use crate::means;
 use crate::rights::Allowed;
+use crate::rows::now;
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -107,7 +108,7 @@ async fn activity(allowed: Allowed, Query(Asked { buckets }): Query<Asked>) -> A
 }
 
 fn answer(activity: &Arc<Activity>, local: &Arc<Local>, most: usize) -> Answer<WhatHappened> {
-    let now = local.refresh()?;
+    let now = now(local)?;
     let first = local.source().facts()?.first;
     let known = activity.look(local, first, now.txid())?;
     let name = |table: TableNumber| now.schema().table(table).map(|table| table.name.clone());

@@ -20,7 +20,7 @@ use crate::history::txid;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, id, table};
+use crate::rows::{LARGEST, id, now, table};
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -61,7 +61,7 @@ fn answer(work: &mut Work, local: &Local, asked: &Asked) -> Answer<String> {
     if limit > MOST {
         return Err(Refusal::bad(format!("limit: write a number up to {MOST}")));
     }
-    let now = local.refresh()?;
+    let now = now(local)?;
     let schema = now.schema();
     let shown = asked.table.as_ref().map(|name| table(schema, name)).transpose()?;
     let deadline = SystemClock.elapsed() + LONGEST;

@@ -15,6 +15,7 @@ use crate::answer::{Answer, Refusal};
 use crate::changes::forgotten;
 use crate::means::Kind;
 use crate::rights::Allowed;
+use crate::rows::now;
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -78,7 +79,7 @@ async fn schema_after(allowed: Allowed, Path((_, txid)): Path<(String, u64)>) ->
 
 /// Returns the schema after a transaction: it is the one before the next event, which is where reading stops.
 fn schema_of(local: &Local, txid: Txid) -> Answer<Schema> {
-    let now = local.refresh()?;
+    let now = now(local)?;
     if txid > now.txid() {
         let message = format!("there is no transaction {txid} yet: the last one is {}", now.txid());
         return Err(Refusal::not_found(message));

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::means::Kind;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, state, table};
+use crate::rows::{self, LARGEST, state, table};
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -125,7 +125,7 @@ fn find(work: &mut Work, local: &Local, asked: &Asked) -> Answer<Searched> {
     let mut search = Search::of(&asked.text)?;
     let now = state(local, asked.at.as_deref())?;
     // History is read up to the moment, from the present.
-    let past = asked.deleted.unwrap_or(false).then(|| local.refresh()).transpose()?;
+    let past = asked.deleted.unwrap_or(false).then(|| rows::now(local)).transpose()?;
     let schema = now.schema();
     let first = asked.table.as_ref().map(|name| table(schema, name)).transpose()?;
     let tables = schema.tables().iter();

@@ -19,7 +19,7 @@ use crate::dropped::table_or_when_dropped;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::LARGEST;
+use crate::rows::{LARGEST, now};
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -68,7 +68,7 @@ fn answer(work: &mut Work, local: &Local, of: &str, asked: &Asked) -> Answer<Str
     if !(1..=MOST).contains(&limit) {
         return Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}")));
     }
-    let now = local.refresh()?;
+    let now = now(local)?;
     let only = table_or_when_dropped(&now, of)?;
     let first =
         local.source().facts()?.first.0.max(asked.after.map_or(1, |it| it.saturating_add(1)));

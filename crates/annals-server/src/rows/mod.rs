@@ -5,10 +5,11 @@ mod file;
 use std::sync::Arc;
 
 use annals::{
-    Error, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table, Value,
-    ValueRef,
+    Error, ErrorKind, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table,
+    Value, ValueRef,
 };
 use axum::extract::{Path, Query};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -59,6 +60,16 @@ pub(crate) fn state(local: &annals_replica::Local, at: Option<&str>) -> Answer<S
     state_as(local, at, None)
 }
 
+/// Returns the state of now. If it can't be read, since the file was removed or replaced, that is no answer to what was asked.
+pub(crate) fn now(local: &annals_replica::Local) -> Answer<Snapshot> {
+    local.refresh().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "unreadable", error.to_string())
+        }
+        _ => error.into(),
+    })
+}
+
 /// Reads a moment from a parameter.
 pub(crate) fn moment(name: &str, text: &str) -> Answer<Moment> {
     text.parse().map_err(|error| Refusal::bad(format!("{name}: {error}")))
@@ -81,7 +92,7 @@ pub(crate) fn state_as(
     at: Option<&str>,
     as_it_was: Option<bool>,
 ) -> Answer<Snapshot> {
-    let Some(at) = at else { return Ok(local.refresh()?) };
+    let Some(at) = at else { return now(local) };
     let moment = moment("at", at)?;
     let state = match as_it_was {
         Some(true) => local.as_it_was(moment.clone()),
@@ -392,6 +403,9 @@ impl<T: Take> Page<'_, T> {
             text.as_ref().map(|text| values(self.table, &index.fields, text, what)).transpose()
         };
         let (whole, from) = (key("key", &asked.key)?, key("from", &asked.from)?);
+        if whole.is_some() && (from.is_some() || asked.rank.is_some()) {
+            return Err(Refusal::bad("key: its rows are all sent; leave out from and rank"));
+        }
         let after = asked.after.as_ref().map(|after| Place::read(after, index)).transpose()?;
         let rows = match (&whole, after) {
             (Some(key), None) => view.equal(&refs(key)),

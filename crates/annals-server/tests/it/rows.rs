@@ -99,6 +99,8 @@ fn wrong_questions_get_a_status_and_a_reason() {
         ("/t/person?index=by_name&key=Bob,x", 400),
         ("/t/person?index=by_name&key=a,1,2", 400),
         ("/t/person?key=Bob", 400),
+        ("/t/person?index=by_name&key=Bob&from=Ada", 400),
+        ("/t/person?index=by_name&key=Bob&rank=1", 400),
         ("/t/person/0?at=yesterday", 400),
         ("/t/person/0?at=txid:99", 404),
         ("/t/person/9/history", 404),

@@ -68,7 +68,7 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`.
     pub fn erased_since(&self, cursor: Cursor) -> Result<Option<Carrying>> {
-        let published = self.published();
+        let published = self.pulled()?;
         self.carry(&whole(&published)?, cursor)
     }
 
@@ -118,7 +118,8 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`.
     pub fn oldest(&self) -> Result<Txid> {
-        Ok(oldest(&whole(&self.published())?))
+        let published = self.pulled()?;
+        Ok(oldest(&whole(&published)?))
     }
 }
 

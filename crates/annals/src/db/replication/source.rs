@@ -19,6 +19,10 @@ use crate::journal::{Cursor, FrameReader, Point};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
+/// After so long a file that others write is worth another look.
+#[cfg(feature = "tokio")]
+const LOOKED_AFTER: Duration = Duration::from_millis(100);
+
 /// Reads frames of an open database for others, from any cursor of its history.
 ///
 /// Only transactions are passed on that are known to be on permanent storage: soft ones are flushed first.
@@ -172,12 +176,20 @@ impl Source {
         }
     }
 
+    /// Returns the last state; of a file that others write, with what they have committed by now.
+    pub(super) fn pulled(&self) -> Result<Arc<Published>> {
+        match &self.of {
+            Of::Reader(reader) => Ok(reader.pull()?.published),
+            Of::Database { .. } | Of::Written(_) => Ok(self.published()),
+        }
+    }
+
     /// Returns facts of the journal.
     ///
     /// # Errors
-    /// `Io`, `Corrupt`.
+    /// `Io`, `Corrupt`; those of [`Reader::pull`].
     pub fn facts(&self) -> Result<SourceFacts> {
-        let published = self.published();
+        let published = self.pulled()?;
         let parts = parts(&published, None)?;
         let header = parts.first().map(|part| part.head.header);
         let header = header.ok_or_else(|| Error::invalid("a journal has a segment"))?;
@@ -195,18 +207,25 @@ impl Source {
         }
     }
 
-    /// Returns a future that ends once a transaction after this one is committed, or no more will follow. Dropping it
-    /// is safe at any time. It waits in no thread.
+    /// Returns a future that ends once a transaction after this one is committed, or no more will follow; of a file that others
+    /// write after a moment, since nobody tells of their commits. Dropping it is safe at any time. It waits in no thread.
     #[cfg(feature = "tokio")]
     pub fn news(&self, after: Txid) -> impl Future<Output = ()> + Send + use<> {
         let waiter = match &self.of {
             Of::Database { database, .. } => Some(database.inner().group().feed().waiter()),
             Of::Reader(_) | Of::Written(_) => None,
         };
-        std::future::poll_fn(move |context| match &waiter {
-            Some(waiter) if waiter.wake_after(after.0, context.waker()) => Poll::Pending,
-            _ => Poll::Ready(()),
-        })
+        let pause = matches!(self.of, Of::Reader(_)).then_some(LOOKED_AFTER);
+        async move {
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
+            std::future::poll_fn(move |context| match &waiter {
+                Some(waiter) if waiter.wake_after(after.0, context.waker()) => Poll::Pending,
+                _ => Poll::Ready(()),
+            })
+            .await;
+        }
     }
 
     /// Returns the chain after a transaction; `None` if it isn't in the kept history.
@@ -226,7 +245,7 @@ impl Source {
 
     /// Returns the last transaction that others may have, having flushed soft ones.
     pub(super) fn hard(&self) -> Result<Arc<Published>> {
-        let published = self.published();
+        let published = self.pulled()?;
         if let Of::Database { database, .. } = &self.of {
             let _entered = database.inner().enter()?;
             let checkpoints = database.inner().checkpoints();
