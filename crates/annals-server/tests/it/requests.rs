@@ -216,7 +216,9 @@ fn who_has_a_lease_writes_in_every_way() {
     };
     let lease = post("/lease?seconds=60", "", None).1["lease"].as_str().unwrap().to_owned();
     let change = "{\"changes\":[{\"op\":\"update\",\"table\":\"city\",\"id\":0,\"fields\":{\"name\":\"Lens\"}}]}";
-    for (rest, body) in [("/transactions", change), ("/t/city/0/restore", "{\"moment\":\"txid:4\"}")] {
+    for (rest, body) in
+        [("/transactions", change), ("/t/city/0/restore", "{\"moment\":\"txid:4\"}")]
+    {
         assert_eq!(post(rest, body, None).0, 423, "{rest}");
         assert_eq!(post(rest, body, Some(&lease)).0, 200, "{rest}");
     }
