@@ -243,7 +243,7 @@ impl RowIterator {
     }
 
     pub(crate) fn __next__(&self, py: Python<'_>) -> PyResult<Option<Row>> {
-        if self.asked.fetch_add(1, Ordering::Relaxed) % SIGNALS_AFTER == 0 {
+        if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(SIGNALS_AFTER) {
             py.check_signals()?;
         }
         self.source.look(py, |view, blobs| {
