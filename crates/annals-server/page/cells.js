@@ -4,6 +4,7 @@ import { html, useState } from './vendor/preact.js';
 import { writeLink } from './state.js';
 import { showTime } from './moment.js';
 import { BlobValue, Bytes, ShortBytes } from './bytes.js';
+import { Erased } from './erased.js';
 
 /** So many characters of a value are shown before it is asked for all of it. */
 const SHORT = 300;
@@ -82,13 +83,15 @@ export function unseen(text) {
   return /^\s+$/u.test(text) ? `${text.length} blank${text.length === 1 ? '' : 's'}` : null;
 }
 
-/** The text of a value that was there before, beside the one after. */
-export const wasText = (field, value, zone) => (value == null ? 'null' : unseen(textOf(field, value, zone)) ?? textOf(field, value, zone));
+/** The text of a value where nothing else says what it is, as of one that was there before. `erasure` is the mark of an erased one. */
+export function wasText(field, value, zone, erasure) {
+  if (value == null) return erasure ? 'erased' : 'null';
+  return unseen(textOf(field, value, zone)) ?? textOf(field, value, zone);
+}
 
-
-/** A value in a cell of a table: one line. */
-export function Cell({ field, value, link, zone }) {
-  if (value == null) return html`<span class="null">null</span>`;
+/** A value in a cell of a table: one line. `erasure` is the mark of an erased one. */
+export function Cell({ field, value, link, zone, erasure }) {
+  if (value == null) return erasure ? html`<${Erased} mark=${erasure} link=${link} zone=${zone} />` : html`<span class="null">null</span>`;
   if (field.references) {
     const to = writeLink({ ...link, view: 'row', table: field.references, id: value });
     return html`<a href=${to} title=${`${field.references} ${value}`}>${value} →</a>`;
@@ -102,7 +105,7 @@ export function Cell({ field, value, link, zone }) {
 }
 
 /** A value with room around it: all of it. `origin` says of which row it is, and when. */
-export function Value({ field, value, link, zone, origin }) {
+export function Value({ field, value, link, zone, origin, erasure }) {
   const [isLong, expand] = useState(false);
   const kind = kindOf(field);
   // The text itself: read and written again, it would have other numbers, and lack keys that are there twice.
@@ -113,5 +116,5 @@ export function Value({ field, value, link, zone, origin }) {
     return html`<span class="text">${isLong ? value : `${value.slice(0, SHORT)}…`}
       <button onClick=${() => expand(!isLong)}>${isLong ? 'less' : `all ${value.length} characters`}</button></span>`;
   }
-  return html`<${Cell} field=${field} value=${value} link=${link} zone=${zone} />`;
+  return html`<${Cell} field=${field} value=${value} link=${link} zone=${zone} erasure=${erasure} />`;
 }

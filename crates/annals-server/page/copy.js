@@ -7,7 +7,8 @@ import { address, tablePath } from './net.js';
 const csvCell = (text) => (text == null ? '' : text === '' || /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 const markdownCell = (text) => (text ?? '').replaceAll('\\', '\\\\').replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll(/\r?\n/g, ' ');
 
-/** Each makes a text of rows, which are objects, and of the fields of a table or an answer. */
+/** Each makes a text of rows, which are objects, and of the fields of a table or an answer. `isErased` says of a field of a row
+ *  whether null is an erased value: only a text for people says so. */
 export const formats = {
   CSV(fields, rows) {
     const line = (cells) => cells.map(csvCell).join(',');
@@ -16,20 +17,21 @@ export const formats = {
   JSON(fields, rows) {
     return `${JSON.stringify(rows, null, 1)}\n`;
   },
-  Markdown(fields, rows) {
+  Markdown(fields, rows, isErased) {
     const line = (cells) => `| ${cells.map(markdownCell).join(' | ')} |`;
-    return `${[line(fields.map((it) => it.key)), line(fields.map(() => '---')), ...cellsOf(fields, rows).map(line)].join('\n')}\n`;
+    return `${[line(fields.map((it) => it.key)), line(fields.map(() => '---')), ...cellsOf(fields, rows, isErased).map(line)].join('\n')}\n`;
   },
 };
 
-function cellsOf(fields, rows) {
-  return rows.map((row) => fields.map((field) => (row[field.key] == null ? null : textOf(field, row[field.key]))));
+function cellsOf(fields, rows, isErased) {
+  const text = (row, field) => (row[field.key] != null ? textOf(field, row[field.key]) : isErased?.(row, field) ? '*erased*' : null);
+  return rows.map((row) => fields.map((field) => text(row, field)));
 }
 
 export const fieldsOf = (table) => [{ key: 'id', type: 'id' }, ...table.fields];
 
-export async function copy(format, fields, rows) {
-  await navigator.clipboard.writeText(formats[format](fields, rows));
+export async function copy(format, fields, rows, isErased) {
+  await navigator.clipboard.writeText(formats[format](fields, rows, isErased));
 }
 
 /** The addresses of all rows of a table as a file, which the server sends as it makes it. */

@@ -4,7 +4,7 @@
 // there on. So a jump to any place costs one page, whatever the table's length.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact.js';
-import { erasureOf } from './erased.js';
+import { erasures } from './erased.js';
 import { writeLink } from './state.js';
 import { Cell, WAS, cut, isNumeric, textOf, typeOf, wasText, widen, widthFor, widthOf } from './cells.js';
 
@@ -136,9 +136,6 @@ function Edge({ model, table, field, rows }) {
     title="drag to make the column wider; double click or Enter: as wide as its values" onPointerDown=${drag} onDblClick=${fit} onKeyDown=${key}></i>`;
 }
 
-/** True of what stands in the place of an erased value: null, or what a field has that can't be null. */
-const isNothing = (value) => value == null || value === '' || value === false || Number(value) === 0;
-
 const titleOf = (field) => (field.key === 'id' ? 'id' : `${field.key}: ${typeOf(field)}`);
 
 /** Says why there are no rows. */
@@ -176,23 +173,26 @@ function Row({ model, row, table, template, width, zone, top, change, isSelected
   const { link } = model;
   const kind = change ? ` ${change.kind}` : '';
   const isChanged = (field) => change?.kind === 'update' && change.fields.has(field.key);
+  const before = model.pinned?.from ?? model.txid - 1;
+  // A deleted row is shown as it was.
+  const [erasure, erasureBefore] = [change?.kind === 'delete' ? before : model.txid, before].map((it) => erasures(model, table, row.id, it));
   return html`
     <div class=${`row${kind}${isSelected ? ' selected' : ''}`} role="row" data-row=${row.id} onMouseDown=${(event) => { pressed = event; }} onClick=${(event) => clicked(event, model, row)}
          style=${{ gridTemplateColumns: template, width, transform: `translateY(${top}px)` }}>
       ${columns(table).map((field) => html`
-        <${GridCell} key=${field.key} field=${field} value=${row[field.key]} was=${isChanged(field) ? change.before[field.key] ?? null : undefined} zone=${zone}>
-          ${field.key !== 'id' && isNothing(row[field.key]) && erasureOf(model, { table: table.name, id: row.id, key: field.key }, 0) && html`<span class="mark erasure">erased</span>`}
+        <${GridCell} key=${field.key} field=${field} value=${row[field.key]} was=${isChanged(field) ? change.before[field.key] ?? null : undefined} zone=${zone}
+          erasure=${erasure(field)} erasureBefore=${erasureBefore(field)}>
           ${field.key === 'id'
             ? html`<a href=${writeLink({ ...link, view: 'row', id: row.id })}>${row.id}</a>`
-            : html`<${Cell} field=${field} value=${row[field.key]} link=${link} zone=${zone} />`}
+            : html`<${Cell} field=${field} value=${row[field.key]} link=${link} zone=${zone} erasure=${erasure(field)} />`}
         <//>`)}
     </div>`;
 }
 
 /** A cell; of a changed one also the value that it had. */
-function GridCell({ field, value, was, zone, children }) {
+function GridCell({ field, value, was, zone, erasure, erasureBefore, children }) {
   const isChanged = was !== undefined;
-  const [text, before] = [value, was].map((it) => wasText(field, it, zone));
+  const [text, before] = [[value, erasure], [was, erasureBefore]].map(([it, mark]) => wasText(field, it, zone, mark));
   return html`<div role="gridcell" data-field=${field.key} class=${`${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`}
     data-was=${isChanged ? cut(before, WAS) : null} title=${isChanged ? `${cut(text, LONG)}\nwas ${cut(before, LONG)}` : null}>${children}</div>`;
 }

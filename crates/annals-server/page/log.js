@@ -7,6 +7,7 @@ import { asking } from './ready.js';
 import { writeLink } from './state.js';
 import { number, plural, showTime } from './moment.js';
 import { cut, wasText } from './cells.js';
+import { Erased, erasures } from './erased.js';
 
 const PAGE = 50;
 /** So many changes of a transaction are shown. */
@@ -60,15 +61,20 @@ export function LogView({ model, zone }) {
 function Change({ model, change, at, zone }) {
   const { table, id, before, after } = change;
   const kind = before ? (after ? 'update' : 'delete') : 'insert';
-  const fields = model.table(table)?.fields ?? [];
-  const isEmpty = (value) => value == null || value === '';
-  const differs = (key) => (before && after
-    ? JSON.stringify(before[key]) !== JSON.stringify(after[key]) : !isEmpty((after ?? before)[key]));
-  const side = (values, key) => {
-    const field = fields.find((it) => it.key === key || it.key === `${table}.${key}`) ?? { key, type: 'string' };
-    return cut(wasText(field, values[key], zone), 100);
+  // Changes have the names of now.
+  const now = model.catalog.byName.get(table);
+  const [erasureBefore, erasure] = [at - 1, at].map((txid) => erasures(model, now, id, txid));
+  const fieldOf = (key) => now?.fields.find((it) => it.key === key || it.key === `${table}.${key}`) ?? { key, type: 'string' };
+  const [only, erasureOfOnly] = after ? [after, erasure] : [before, erasureBefore];
+  const isEmpty = (key) => only[key] === '' || (only[key] == null && !erasureOfOnly(fieldOf(key)));
+  const differs = (key) => (before && after ? JSON.stringify(before[key]) !== JSON.stringify(after[key]) : !isEmpty(key));
+  const side = (value, field, mark) => (value == null && mark
+    ? html`<${Erased} mark=${mark} link=${model.link} zone=${zone} />` : cut(wasText(field, value, zone), 100));
+  const shown = (key) => {
+    const field = fieldOf(key);
+    return html`${before && after && html`<del>${side(before[key], field, erasureBefore(field))}</del> `}${side(only[key], field, erasureOfOnly(field))}`;
   };
   const link = writeLink({ ...model.link, view: 'row', table, id, at: kind === 'delete' ? at - 1 : at });
   return html`<span><span class=${`kind ${kind}`}>${kind}</span> <a href=${link}>${table} ${id}</a>${Object.keys(after ?? before).filter(differs).map((key) => html`
-    <span class="field"> ${key}: ${before && after && html`<del>${side(before, key)}</del> `}${side(after ?? before, key)}</span>`)}</span>`;
+    <span class="field"> ${key}: ${shown(key)}</span>`)}</span>`;
 }

@@ -5,7 +5,7 @@ import { MOST_TABLES, Model } from './model.js';
 import { asked, name } from './net.js';
 import { waiting } from './ready.js';
 import { writeLink } from './state.js';
-import { number, zones } from './moment.js';
+import { number, plural, zones } from './moment.js';
 import { Timeline, nameOf, steady } from './timeline.js';
 import { colourOf } from './plot.js';
 import { Grid } from './grid.js';
@@ -16,6 +16,7 @@ import { StorageView } from './storage.js';
 import { Filter, SearchView, useFiltered } from './search.js';
 import { SqlView } from './sql.js';
 import { copy, fieldsOf, files, formats } from './copy.js';
+import { erasures } from './erased.js';
 
 const PAGES = [['table', 'Tables'], ['schema', 'Schema'], ['log', 'Log'], ['search', 'Search'], ['sql', 'SQL'], ['storage', 'Storage']];
 const KEYS = [
@@ -115,8 +116,10 @@ function TableView({ model, table, zone }) {
   const isPart = source && !isFiltered && !isStale && source.rows.length < count;
   const part = isPart && `${number(source.rows.length)} of ${number(count)} rows`;
   const take = async (format) => {
-    await copy(format, fieldsOf(table), source.rows);
-    say(isPart ? `${part} copied: those that are loaded` : `${number(source.rows.length)} rows copied as ${format}`);
+    const isErased = (row, field) => row[field.key] == null && erasures(model, table, row.id, model.txid)(field);
+    await copy(format, fieldsOf(table), source.rows, isErased);
+    const erased = format === 'Markdown' ? 0 : source.rows.flatMap((row) => table.fields.filter((field) => isErased(row, field))).length;
+    say(`${isPart ? `${part} copied: those that are loaded` : `${number(source.rows.length)} rows copied as ${format}`}${erased ? `; ${plural(erased, 'erased value')} as null` : ''}`);
   };
   return html`
     <div class="tools">
@@ -134,7 +137,7 @@ function TableView({ model, table, zone }) {
         <option value="">id</option>${table.indexes.map((it) => html`<option value=${it.name}>${it.name}</option>`)}</select></label>`}
       <details class="menu copies"><summary>copy, save</summary><span>${isPart && html`<small>copy ${part}</small>`}${Object.keys(formats).map((format) => html`<button
         onClick=${(event) => { event.target.closest('details').open = false; take(format); }}>${format}</button>`)}
-        <small>all rows as a file</small>${files(model, table.name).map(([format, href]) => html`<a href=${href} download data-file=${format}>${format}</a>`)}</span></details>
+        <small>all rows as a file${model.activity?.marks.some((it) => it.erased?.table === table.number) && ', erased values as null'}</small>${files(model, table.name).map(([format, href]) => html`<a href=${href} download data-file=${format}>${format}</a>`)}</span></details>
       <a href=${writeLink({ ...link, view: 'log', of: table.name })} title="the transactions that changed this table">log</a>
       <button data-do="print" title=${isPart ? `prints ${part}: those that are loaded` : 'prints all rows'} onClick=${() => model.print()}>${isPart ? `print ${number(source.rows.length)}` : 'print'}</button>
     </div>

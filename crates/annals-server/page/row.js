@@ -4,7 +4,7 @@ import { html, useEffect, useLayoutEffect, useState } from './vendor/preact.js';
 import { get, post, tablePath } from './net.js';
 import { asking } from './ready.js';
 import { Value, WAS, cut, isNumeric, wasText } from './cells.js';
-import { erasureOf } from './erased.js';
+import { erasures } from './erased.js';
 import { number, showTime } from './moment.js';
 import { writeLink } from './state.js';
 
@@ -59,6 +59,8 @@ export function RowView({ model, table, zone }) {
   const [versions, setVersions] = useState([]);
   const { txid, last } = model;
   const then = model.isThen || null;
+  // The history is that of the table that there is now.
+  const now = model.catalog.tables.find((it) => it.number === table.number);
   useLayoutEffect(() => {
     if (txid == null) return undefined;
     const at = txid === last ? null : `txid:${txid}`;
@@ -68,8 +70,6 @@ export function RowView({ model, table, zone }) {
     };
     return asking('row', async (signal) => {
       const ofRow = get(path, { at, as_it_was: then }, signal).catch(or(null));
-      // The history is that of the table that there is now.
-      const now = model.catalog.tables.find((it) => it.number === table.number);
       const ofHistory = now ? get(`${tablePath(now.name)}/${id}/history`, { limit: MOST }, signal).catch(or([])) : [];
       const [values, history] = await Promise.all([ofRow, ofHistory]);
       setRow(values);
@@ -80,11 +80,12 @@ export function RowView({ model, table, zone }) {
   const comments = commented(table, since);
   const shown = versions.findLast((it) => it.txid <= txid);
   const pinned = model.link.pin == null ? null : valuesAt(versions, model.link.pin) ?? {};
+  const [erasure, erasureBefore] = [txid, model.link.pin ?? txid - 1].map((it) => erasures(model, table, id, it));
   const ofCell = (field) => {
     const version = since.get(field.key);
     const was = valueBefore(field, { row, pinned, version, txid });
     const isChanged = was !== undefined || (!pinned && version?.txid === txid);
-    return { 'data-field': field.key, class: `${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`, 'data-was': was === undefined ? null : cut(wasText(field, was, zone), WAS) };
+    return { 'data-field': field.key, class: `${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`, 'data-was': was === undefined ? null : cut(wasText(field, was, zone, erasureBefore(field)), WAS) };
   };
   return html`
     <article class="of-row" data-row=${id}>
@@ -95,8 +96,7 @@ export function RowView({ model, table, zone }) {
         ${table.fields.map((field) => html`<tr key=${field.key}>
           <th scope="row" title=${field.type}>${field.key}</th>
           <td ...${ofCell(field)}>
-            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} />
-            <${Erased} model=${model} place=${{ table: table.name, id, key: field.key }} version=${since.get(field.key)} /></td>
+            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} erasure=${erasure(field)} /></td>
           <td class="since"><${Since} model=${model} version=${since.get(field.key)} comment=${comments.get(field.key)} zone=${zone} /></td>
         </tr>`)}
       </tbody></table>`}
@@ -104,14 +104,8 @@ export function RowView({ model, table, zone }) {
       <section aria-label="versions"><h3>Versions: ${number(versions.length)}</h3>
       ${versions.length >= MOST && html`<p>The newest ${MOST}; there are older ones.</p>`}
       <ol class="versions">${versions.toReversed().map((version) => html`
-        <${Version} key=${version.txid} model=${model} table=${table} path=${path} version=${version} shown=${shown} zone=${zone} />`)}</ol></section>
+        <${Version} key=${version.txid} model=${model} table=${now} path=${path} version=${version} shown=${shown} zone=${zone} />`)}</ol></section>
     </article>`;
-}
-
-/** Says that a value was erased, if it was. */
-function Erased({ model, place, version }) {
-  const mark = version && erasureOf(model, place, version.txid);
-  return mark && html` <a class="mark erasure" href=${writeLink({ ...model.link, at: mark.txid })} title=${`it was removed from all history before transaction ${number(mark.txid)}`}>erased</a>`;
 }
 
 /** Since when a value is there. */
@@ -125,9 +119,12 @@ function Since({ model, version, comment, zone }) {
 function Version({ model, table, path, version, shown: atMoment, zone }) {
   const fields = Object.keys(version.new ?? version.old ?? {});
   const ofKey = (key) => table.fields.find((field) => field.key === key) ?? { key, type: 'string' };
-  const shown = (side, key) => (version[side] == null ? null : html`
-    <${Value} field=${ofKey(key)} value=${version[side][key]} link=${model.link} zone=${zone}
-      origin=${{ table: table.name, id: model.link.id, txid: side === 'old' ? version.txid - 1 : version.txid }} />`);
+  const shown = (side, key) => {
+    if (version[side] == null) return null;
+    const origin = { table: table.name, id: model.link.id, txid: side === 'old' ? version.txid - 1 : version.txid };
+    return html`<${Value} field=${ofKey(key)} value=${version[side][key]} link=${model.link} zone=${zone} origin=${origin}
+      erasure=${erasures(model, table, origin.id, origin.txid)(ofKey(key))} />`;
+  };
   const restore = async () => {
     const comment = prompt(`Restore row ${model.link.id} of ${table.name} as it was after transaction ${version.txid}?\n\n`
       + 'It becomes a new transaction. Its comment:', `restore ${table.name} ${model.link.id}`);
@@ -148,7 +145,7 @@ function Version({ model, table, path, version, shown: atMoment, zone }) {
       <a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${isShown && html` · <strong>shown</strong>`}${isLater && html` · <strong>later than the moment shown</strong>`}${version.comment && html` · <q>${version.comment}</q>`}
       ${model.catalog.can_write && html` <button data-do="restore" onClick=${restore}>restore</button>`}</p>
     <table><tbody>${fields.map((key) => html`<tr key=${key}><th scope="row">${key}</th>
-      <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}${version.new && html`<${Erased} model=${model} place=${{ table: table.name, id: model.link.id, key }} version=${version} />`}</td></tr>`)}</tbody></table>
+      <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}</td></tr>`)}</tbody></table>
   </li>`;
 }
 

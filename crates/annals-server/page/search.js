@@ -5,7 +5,8 @@ import { get, query } from './net.js';
 import { asking } from './ready.js';
 import { writeLink } from './state.js';
 import { number, showTime } from './moment.js';
-import { textOf } from './cells.js';
+import { wasText } from './cells.js';
+import { erasures } from './erased.js';
 
 /** An answer has what half a second was enough for: so many are asked for, one after the other, while little is found. */
 const ANSWERS = 20;
@@ -18,16 +19,20 @@ const PAUSE = 200;
 const MOST = 50;
 const COMMENTS = `SELECT txid, comment FROM annals_log WHERE instr(lower(comment), lower(:text)) ORDER BY txid DESC LIMIT ${MOST}`;
 
-const fieldOf = (model, hit) => model.table(hit.table)?.fields.find((it) => it.key === hit.field) ?? { key: hit.field, type: 'string' };
+const fieldOf = (model, hit) => model.catalog.byName.get(hit.table)?.fields.find((it) => it.key === hit.field) ?? { key: hit.field, type: 'string' };
 
 /** A row that was deleted is shown at the last moment at which it was there. */
 const linkTo = (model, { table, id, deleted }) => writeLink({ ...model.link, view: 'row', table, id, filter: '', only: '', order: null, at: deleted ? deleted.txid - 1 : model.link.at });
 
-/** The first other values of a row that was found, to tell it from its neighbours. */
-function others(model, hit, zone) {
-  const fields = model.table(hit.table)?.fields ?? [];
-  const shown = fields.filter(({ key }) => key !== hit.field && hit.row[key] != null && hit.row[key] !== '');
-  return shown.slice(0, OTHERS).map((field) => `${field.key}: ${textOf(field, hit.row[field.key], zone).slice(0, 40)}`).join(' · ');
+/** The value that was found, and the first other ones of its row, to tell it from its neighbours. */
+function Values({ model, hit, zone }) {
+  const table = model.catalog.byName.get(hit.table);
+  const erasure = erasures(model, table, hit.id, hit.deleted ? hit.deleted.txid - 1 : model.txid);
+  const isThere = (field) => hit.row[field.key] !== '' && (hit.row[field.key] != null || erasure(field));
+  const shown = (table?.fields ?? []).filter((field) => field.key !== hit.field && isThere(field)).slice(0, OTHERS);
+  const text = (field, value, most) => `${field.key}: ${wasText(field, value, zone, erasure(field)).slice(0, most)}`;
+  return html`${hit.field && html` · ${text(fieldOf(model, hit), hit.value, 200)}`}
+    <small> ${shown.map((field) => text(field, hit.row[field.key], 40)).join(' · ')}</small>`;
 }
 
 export function SearchView({ model, zone }) {
@@ -75,8 +80,7 @@ export function SearchView({ model, zone }) {
         Rows that were deleted before that moment are found by the last values that they had.</p>`}
       <ul>${found.map((hit) => html`<li class=${hit.deleted ? 'gone' : ''}><a href=${linkTo(model, hit)}>${hit.table} ${hit.id}</a>
         ${hit.deleted && html` <span class="kind delete" title=${`by transaction ${number(hit.deleted.txid)}; the link leads to the moment before it`}>deleted ${showTime(hit.deleted.time, zone)}</span>`}
-        ${hit.field && html` · ${hit.field}: ${textOf(fieldOf(model, hit), hit.value, zone).slice(0, 200)}`}
-        <small> ${others(model, hit, zone)}</small></li>`)}</ul>
+        <${Values} model=${model} hit=${hit} zone=${zone} /></li>`)}</ul>
       ${next && html`<p>Searched up to ${next.table} ${number(next.id)}. <button onClick=${() => ask(next)}>search on</button></p>`}
       ${isOver && text && html`<p>All rows were searched${deleted ? ', and those that were deleted' : ''}: ${number(found.length)} found.
         ${deleted && leftOut.length > 0 && html` Not the deleted rows of ${leftOut.slice(0, OTHERS).join(', ')}${leftOut.length > OTHERS && ' and others'}: without a history index.`}</p>`}

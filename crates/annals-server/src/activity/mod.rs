@@ -7,13 +7,17 @@ mod buckets;
 mod marks;
 mod taken;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use annals::event::Event;
-use annals::{Committed, Erasure, Error, ErrorKind, Schema, Sink, TableNumber, Txid};
+use annals::{
+    Committed, Erasure, Error, ErrorKind, FieldNumber, RowId, Schema, Sink, TableNumber, Timestamp,
+    Txid,
+};
 use annals_replica::Local;
 
+use self::marks::Row;
 use self::taken::Taking;
 
 pub(crate) use buckets::{Bucket, Buckets, MOST};
@@ -71,12 +75,13 @@ impl Activity {
 
 fn read(activity: &Weak<Activity>, local: &Weak<Local>, first: Txid) {
     let (Some(reading), Some(local)) = (activity.upgrade(), local.upgrade()) else { return };
-    let (now, upto) = {
+    let (now, upto, erased) = {
         let known = reading.lock();
-        (local.read(), known.upto.max(Txid(first.0.saturating_sub(1))))
+        let upto = known.upto.max(Txid(first.0.saturating_sub(1)));
+        (local.read(), upto, known.marks.erased())
     };
     drop((reading, local));
-    let mut collecting = Collecting::new(activity);
+    let mut collecting = Collecting::new(activity, erased);
     let read = now.read_events(upto, &mut collecting);
     if let Some(activity) = activity.upgrade() {
         let mut known = activity.lock();
@@ -90,16 +95,28 @@ struct Collecting<'a> {
     activity: &'a Weak<Activity>,
     taking: Taking,
     marks: Vec<Mark>,
+    /// The rows whose values were erased before.
+    erased: BTreeSet<Row>,
+    /// The fields of such rows that it sets, `None` for all of them.
+    set: Vec<(Row, Option<FieldNumber>)>,
 }
 
 impl<'a> Collecting<'a> {
-    fn new(activity: &'a Weak<Activity>) -> Self {
-        Self { activity, taking: Taking::default(), marks: Vec::new() }
+    fn new(activity: &'a Weak<Activity>, erased: BTreeSet<Row>) -> Self {
+        let (taking, marks, set) = (Taking::default(), Vec::new(), Vec::new());
+        Self { activity, taking, marks, erased, set }
     }
 
     /// Notes something of the transaction that is read, which isn't known yet.
     fn mark(&mut self, kind: Kind, text: String) {
-        self.marks.push(Mark { txid: Txid(0), kind, text, erased: None });
+        let (txid, time) = (Txid(0), Timestamp(0));
+        self.marks.push(Mark { txid, time, kind, text, erased: None });
+    }
+
+    /// Notes that a field, or all, of some rows in order is set.
+    fn set(&mut self, table: TableNumber, first: RowId, count: u64, field: Option<FieldNumber>) {
+        let rows = (table, first)..(table, RowId(first.0.saturating_add(count)));
+        self.set.extend(self.erased.range(rows).map(|row| (*row, field)));
     }
 }
 
@@ -112,6 +129,15 @@ impl Sink for Collecting<'_> {
             }
             Event::Comment(text) => self.mark(Kind::Comment, text.to_owned()),
             Event::ValidData => self.mark(Kind::ValidData, String::new()),
+            _ if self.erased.is_empty() => {}
+            Event::Insert { table, id, .. } => self.set(table, id, 1, None),
+            Event::InsertVector { table, id, count } => self.set(table, id, count, None),
+            Event::Update { table, id, field, .. } => self.set(table, id, 1, Some(field)),
+            Event::UpdateVector { table, id, field, ref values } => {
+                let ty = schema.table(table).and_then(|it| it.field(field)).map(|it| it.ty);
+                let count = ty.map_or(0, |ty| values.iter(ty).count() as u64);
+                self.set(table, id, count, Some(field));
+            }
             _ => {}
         }
         Ok(())
@@ -122,12 +148,19 @@ impl Sink for Collecting<'_> {
     }
 
     fn erasure(&mut self, schema: &Schema, erasure: &Erasure) -> annals::Result<()> {
-        let table = schema.table(erasure.table).map_or("a dropped table", |it| &it.name);
-        let Erasure { table: of, row, field, .. } = *erasure;
-        self.mark(Kind::Erasure, format!("row {} of {table}", row.0));
+        let Erasure { table: number, row, field, .. } = *erasure;
+        let table = schema.table(number);
+        let name = table.map_or("a dropped table", |it| &it.name);
+        let field_name = match field.map(|field| table.and_then(|table| table.field(field))) {
+            Some(Some(field)) => format!("{} of ", field.name),
+            Some(None) => "a dropped field of ".to_owned(),
+            None => String::new(),
+        };
+        self.mark(Kind::Erasure, format!("{field_name}row {} of {name}", row.0));
         if let Some(mark) = self.marks.last_mut() {
-            mark.erased = Some(Erased { table: of, row, field });
+            mark.erased = Some(Erased { table: number, row, field, set: BTreeMap::new() });
         }
+        self.erased.insert((number, row));
         Ok(())
     }
 
@@ -147,8 +180,11 @@ impl Sink for Collecting<'_> {
         }
         known.upto = txid;
         known.buckets.add(transaction);
+        for (row, field) in self.set.drain(..) {
+            known.marks.set(row, field, txid);
+        }
         for mark in self.marks.drain(..) {
-            known.marks.add(Mark { txid, ..mark });
+            known.marks.add(Mark { txid, time, ..mark });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use annals::{Schema, TableNumber, Timestamp};
+use annals::{TableNumber, Timestamp};
 use annals_replica::Local;
 use axum::extract::Query;
 use serde::{Deserialize, Serialize};
@@ -79,6 +79,8 @@ struct OfTable {
 #[derive(Serialize, ToSchema)]
 struct OfMark {
     txid: u64,
+    /// When it was committed.
+    time: String,
     /// `comment`, `schema`, `erasure` or `valid_data`.
     kind: Kind,
     text: String,
@@ -86,13 +88,24 @@ struct OfMark {
     erased: Option<OfErasure>,
 }
 
-/// The row whose values were erased.
+/// The row whose values were erased. Its table and field, which may have been renamed or dropped since, are numbers.
 #[derive(Serialize, ToSchema)]
 struct OfErasure {
-    table: String,
+    table: u32,
     id: u64,
-    /// The key of the field; null: all of them.
-    field: Option<String>,
+    /// The field; null: all of them.
+    field: Option<u32>,
+    /// What was set again since.
+    set: Vec<OfSetting>,
+}
+
+/// A field that was set.
+#[derive(Serialize, ToSchema)]
+struct OfSetting {
+    /// The number of the field; null: all of them, since a row was inserted.
+    field: Option<u32>,
+    /// The first transaction after the erasure that did.
+    txid: u64,
 }
 
 /// Returns how much each table was changed when, in buckets of transactions, and what stands out: comments, changes of
@@ -120,11 +133,12 @@ fn answer(activity: &Arc<Activity>, local: &Arc<Local>, most: usize) -> Answer<W
         let time = Timestamp(bucket.time).to_string();
         OfBucket { first: bucket.first, last: bucket.last, time, changes }
     });
-    let marks = known.marks.list().map(|Mark { txid, kind, text, erased }| OfMark {
+    let marks = known.marks.list().map(|Mark { txid, time, kind, text, erased }| OfMark {
         txid: txid.0,
+        time: time.to_string(),
         kind: *kind,
         text: text.clone(),
-        erased: erased.and_then(|erased| of_erasure(now.schema(), erased)),
+        erased: erased.as_ref().map(of_erasure),
     });
     Ok(WhatHappened {
         first: first.0,
@@ -137,14 +151,10 @@ fn answer(activity: &Arc<Activity>, local: &Arc<Local>, most: usize) -> Answer<W
     })
 }
 
-fn of_erasure(schema: &Schema, Erased { table, row, field }: Erased) -> Option<OfErasure> {
-    let table = schema.table(table)?;
-    let field = match field {
-        // One that was dropped since is shown nowhere.
-        Some(number) => Some(annals_json::key(table, table.field(number)?)),
-        None => None,
-    };
-    Some(OfErasure { table: table.name.clone(), id: row.0, field })
+fn of_erasure(Erased { table, row, field, set }: &Erased) -> OfErasure {
+    let number = |field: &Option<annals::FieldNumber>| field.map(|field| field.0);
+    let set = set.iter().map(|(field, txid)| OfSetting { field: number(field), txid: txid.0 });
+    OfErasure { table: table.0, id: row.0, field: number(field), set: set.collect() }
 }
 
 /// Returns what the largest tables have, and at the end what all others have.

@@ -160,23 +160,3 @@ fn columns_become_wider_by_drag_and_by_keys() {
     assert_eq!(tip, long);
     browser.check();
 }
-
-#[test]
-fn erased_values_are_said_to_be_erased() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path();
-    let script = "create_table t\nadd_field t name string\nadd_field t note string null\ncommit\ninsert t \"Ann\" \"secret\"\ncommit\ninsert t \"Bob\" null\ncommit\n";
-    succeed(dir, &["shell", "a.annals"], script);
-    succeed(dir, &["erase", "a.annals", "t", "0", "--yes"], "");
-    let explored = Explored::start(dir, "a.annals", &[]);
-    let Some(browser) = explored.browse() else { return };
-    browser.until("explorer.activity.known === explorer.activity.last");
-    browser.show("#/t");
-    let erased = "[...document.querySelectorAll('.grid .mark.erasure')].map(it => it.closest('[data-row]').dataset.row + it.parentNode.dataset.field)";
-    assert_eq!(browser.get(erased), json!(["0name", "0note"]));
-    browser.show("#/t/0");
-    assert_eq!(browser.get("document.querySelectorAll('.fields .mark.erasure').length"), json!(2));
-    browser.show("#/t/1");
-    assert_eq!(browser.get("document.querySelectorAll('.fields .mark.erasure').length"), json!(0));
-    browser.check();
-}

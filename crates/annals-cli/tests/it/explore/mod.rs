@@ -3,6 +3,7 @@
 mod accessible;
 mod address;
 mod browser;
+mod erased;
 mod exact;
 mod features;
 mod jumps;
