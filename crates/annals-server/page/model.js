@@ -381,9 +381,12 @@ export class Model {
   keepFollowing() {
     const wants = this.link.follow;
     if (wants && !this.stopFollowing) {
-      this.stopFollowing = follow(this.last, (txid) => {
-        if (txid <= this.last) return;
-        this.news = txid;
+      // What is shown counts: another answer may have said that there is more.
+      let told = this.link.at == null ? this.txid : this.last;
+      this.stopFollowing = follow((txid) => {
+        if (txid <= told) return;
+        told = txid;
+        this.news = Math.max(this.news, txid);
         this.loadNews();
         if (this.link.follow) this.go({ ...this.link, at: null });
       });

@@ -134,14 +134,35 @@ export async function query(sql, params, signal) {
   return { fields, rows: all.map(parse), txid: Number(of.get('Annals-Txid')) };
 }
 
-/** Calls `news(txid)` for what is committed from now on, until the returned function is called. */
-export function follow(after, news) {
-  // Only that something was committed: not the rows, of which there may be many.
-  const events = new EventSource(address('/changes', { after, rows: 0 }));
-  const tell = (event) => news(Number.parseInt(event.lastEventId, 10));
-  events.onmessage = tell;
-  events.addEventListener('caught-up', tell);
-  return () => events.close();
+/** After a refusal so many milliseconds pass before it is asked again, and then twice as many each time, up to the most. */
+const [SOON, LATE] = [250, 30_000];
+
+/** Calls `news(txid)` for what is committed, and for the last transaction at the beginning, until the returned function is called. */
+export function follow(news) {
+  let events;
+  let [timer, wait] = [null, SOON];
+  const tell = (event) => {
+    wait = SOON;
+    news(Number.parseInt(event.lastEventId, 10));
+  };
+  const ask = () => {
+    // Only that something was committed: not the rows, of which there may be many. The last transaction is told first, so
+    // nothing is missed, and there is no place that could have been forgotten.
+    events = new EventSource(address('/changes', { rows: 0 }));
+    events.onmessage = tell;
+    events.addEventListener('caught-up', tell);
+    // After a cut the browser asks again by itself, and never after a refusal.
+    events.onerror = () => {
+      if (events.readyState !== EventSource.CLOSED) return;
+      timer = setTimeout(ask, wait);
+      wait = Math.min(2 * wait, LATE);
+    };
+  };
+  ask();
+  return () => {
+    clearTimeout(timer);
+    events.close();
+  };
 }
 
 /** The path of a table below the database's URL. */

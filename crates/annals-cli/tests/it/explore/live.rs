@@ -1,10 +1,14 @@
 //! Databases that are written, restored, forgotten and erased.
 
-use std::io::Write;
+use std::io::{Read, Result, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
+use super::browser::Browser;
 use super::{Explored, library};
 use crate::program::{annals, succeed};
 
@@ -39,6 +43,105 @@ fn what_another_program_commits_is_followed() {
     browser.press(&[], &[super::RIGHT]);
     assert_eq!(browser.text("document.body.dataset.txid"), "12");
     browser.check();
+}
+
+/// Stands before a server, as a proxy does, and refuses to follow changes.
+struct Gate {
+    address: SocketAddr,
+    /// How often it will.
+    refusals: Arc<AtomicU32>,
+    clients: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Gate {
+    fn start(server: SocketAddr, refusals: u32) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (refusals, clients) = (Arc::new(AtomicU32::new(refusals)), Arc::default());
+        let gate = Self { address, refusals, clients };
+        let (refusals, clients) = (Arc::clone(&gate.refusals), Arc::clone(&gate.clients));
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                clients.lock().unwrap().extend(client.try_clone());
+                let refusals = Arc::clone(&refusals);
+                std::thread::spawn(move || Self::pass(client, server, &refusals));
+            }
+        });
+        gate
+    }
+
+    fn pass(mut client: TcpStream, server: SocketAddr, refusals: &AtomicU32) -> Result<()> {
+        let mut server = TcpStream::connect(server)?;
+        let (mut answers, mut to) = (server.try_clone()?, client.try_clone()?);
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut answers, &mut to);
+            to.shutdown(Shutdown::Both)
+        });
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            let count = client.read(&mut bytes)?;
+            if count == 0 {
+                return server.shutdown(Shutdown::Both);
+            }
+            let is_asked = bytes.starts_with(b"GET /v1/library/changes?");
+            let fewer = |left: u32| left.checked_sub(1);
+            let order = Ordering::SeqCst;
+            if is_asked && refusals.fetch_update(order, order, fewer).is_ok() {
+                client
+                    .write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")?;
+            } else {
+                server.write_all(&bytes[..count])?;
+            }
+        }
+    }
+
+    /// Cuts off all that is open.
+    fn cut(&self) {
+        for client in self.clients.lock().unwrap().drain(..) {
+            let _ = client.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn is_passed(&self) -> bool {
+        self.refusals.load(Ordering::SeqCst) == 0
+    }
+}
+
+#[test]
+fn what_is_followed_is_asked_for_again_after_a_refusal() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    library(dir);
+    let explored = Explored::start(dir, "library.annals", &[]);
+    let server = explored.origin().trim_start_matches("http://").parse().unwrap();
+    let gate = Gate::start(server, 2);
+    let Some(browser) = Browser::start(1200, 800) else { return };
+    browser.go(&explored.link.replace(&explored.origin(), &format!("http://{}", gate.address)));
+    browser.ready();
+    browser.show("#/author?follow=1");
+    let commit = |name: &str| {
+        let script = format!("insert author \"{name}\" 1873 null\ncommit\n");
+        succeed(dir, &["shell", "library.annals"], &script);
+    };
+    let shown = |txid: u64, name: &str| {
+        browser.until(&format!(
+            "document.body.dataset.txid === '{txid}' && document.querySelector('main').innerText.includes('{name}')"
+        ));
+    };
+    commit("Colette");
+    shown(12, "Colette");
+    assert!(gate.is_passed());
+    // Again after a cut: what was committed meanwhile is shown.
+    gate.refusals.store(1, Ordering::SeqCst);
+    gate.cut();
+    commit("George Sand");
+    // Another answer has it first.
+    browser.run("explorer.loadActivity()");
+    browser.until("explorer.last === 13");
+    shown(13, "George Sand");
+    assert!(gate.is_passed());
+    commit("Marguerite Duras");
+    shown(14, "Marguerite Duras");
 }
 
 #[test]
