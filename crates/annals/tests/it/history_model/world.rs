@@ -174,6 +174,24 @@ impl World {
         self.look(false);
     }
 
+    /// Does a few things to another database that has the state of this one, in up to so many transactions. They stay
+    /// unknown here.
+    pub(crate) fn elsewhere(&mut self, database: &Database, most: u64) {
+        let mut model = Model::clone(&self.committed);
+        for _ in 0..=self.random.below(most) {
+            let mut tx = database.begin().unwrap();
+            let mut step =
+                Step { tx: &mut tx, model: &mut model, random: &mut self.random, wrote: false };
+            (0..=step.random.below(4)).for_each(|_| step.run());
+            let verdict = if step.wrote { model.verdict() } else { Ok(()) };
+            agree(tx.commit(), verdict);
+            if verdict.is_err() {
+                return;
+            }
+            model.end_transaction();
+        }
+    }
+
     /// Returns what a kill or a power cut leaves now.
     fn after_crash(&mut self) -> SimulatedDisk {
         let states = self.disk.crash_states();

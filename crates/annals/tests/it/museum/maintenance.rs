@@ -23,15 +23,15 @@ const NOW: Duration = Duration::ZERO;
 
 /// What an operation may change.
 #[derive(Clone, Debug, Default)]
-struct Allowed {
+pub(super) struct Allowed {
     /// Transactions followed this one: what is said of the whole history may differ.
-    wrote: Option<u64>,
+    pub(super) wrote: Option<u64>,
     /// The schema changed: what is seen through the present one may differ.
-    schema: bool,
+    pub(super) schema: bool,
     /// The number of a table of which a row was erased, and the row.
-    erased: Option<(u32, u64)>,
+    pub(super) erased: Option<(u32, u64)>,
     /// The transaction with whose state the history begins now.
-    beginning: Option<u64>,
+    pub(super) beginning: Option<u64>,
 }
 
 impl Allowed {
@@ -60,7 +60,7 @@ impl Allowed {
 }
 
 /// Compares what was answered before with what is answered now; returns how many answers that were.
-fn compare(before: &Answers, after: &Answers, allowed: &Allowed, place: &str) -> u64 {
+pub(super) fn compare(before: &Answers, after: &Answers, allowed: &Allowed, place: &str) -> u64 {
     let mut count = 0;
     for (question, was) in before.iter().filter(|(question, _)| !allowed.is_open(question)) {
         let is = after.get(question);
@@ -86,10 +86,12 @@ fn compare(before: &Answers, after: &Answers, allowed: &Allowed, place: &str) ->
 }
 
 /// A database that is maintained, and how much was compared.
-struct Maintained {
-    random: Random,
-    seed: u64,
-    count: u64,
+pub(super) struct Maintained {
+    pub(super) random: Random,
+    pub(super) seed: u64,
+    pub(super) count: u64,
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    pub(super) rebases: super::rebase::Rebases,
 }
 
 impl Maintained {
@@ -259,7 +261,7 @@ pub(super) fn options() -> Options {
     Options::new().background(false)
 }
 
-fn open(disk: &SimulatedDisk) -> Database {
+pub(super) fn open(disk: &SimulatedDisk) -> Database {
     options().open_in(Arc::new(disk.clone()), NAME, clock()).unwrap()
 }
 
@@ -267,26 +269,39 @@ fn open(disk: &SimulatedDisk) -> Database {
 fn ducklake_maintenance_changes_no_past_answer() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
     let least = if full { 1_000_000 } else { 20_000 };
-    let seeds = match std::env::var("ANNALS_TEST_HISTORY") {
+    let one = std::env::var("ANNALS_TEST_HISTORY");
+    let seeds = match &one {
         Ok(seed) => vec![seed.parse().unwrap()],
         Err(_) => (1..10_000).collect(),
     };
-    let mut count = 0;
+    let mut maintained = Maintained {
+        random: Random::new(0),
+        seed: 0,
+        count: 0,
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        rebases: super::rebase::Rebases::default(),
+    };
     for seed in seeds {
         println!("repeat the last history with ANNALS_TEST_HISTORY={seed}");
         let mut world = World::new(seed);
         (0..12).for_each(|_| world.transaction());
-        let mut maintained = Maintained { random: Random::new(seed ^ 0x55), seed, count: 0 };
+        (maintained.random, maintained.seed) = (Random::new(seed ^ 0x55), seed);
         for _ in 0..12 {
             maintained.operate(&mut world);
         }
         world.end(End::Close);
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        maintained.rebase(&mut world);
         (0..2).for_each(|_| maintained.erase(&world.disk));
         maintained.forget(&world.disk);
-        count += maintained.count;
-        if count >= least {
+        if maintained.count >= least {
             break;
         }
     }
-    println!("{count} answers were compared");
+    println!("{} answers were compared", maintained.count);
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    {
+        println!("{:?}", maintained.rebases);
+        assert!(one.is_ok() || maintained.rebases.are_some(full));
+    }
 }

@@ -5,3 +5,6 @@ mod commits;
 mod copies;
 mod maintenance;
 mod questions;
+// Replicas are compiled from C, in part.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod rebase;
