@@ -5,6 +5,7 @@
 
 mod erased;
 mod formats;
+mod museum;
 
 use annals::{Database, Result, RowId, Schema, TableNumber, Type, Value, ValueRef};
 use annals_arrow::{

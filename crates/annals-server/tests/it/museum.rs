@@ -1,6 +1,12 @@
 //! Bugs of others about pages of the past, as tests of ours.
 
-use annals::{Command, Database, FieldNumber, OnDelete, RowId, TableNumber, Type, ValueRef};
+use std::sync::Arc;
+
+use annals::storage::simulated::{ReadFault, SimulatedClock, SimulatedDisk};
+use annals::{
+    BackfillMode, Command, Database, FieldNumber, OnDelete, Options, RowId, TableNumber, Type,
+    ValueRef,
+};
 use annals_server::Server;
 use serde_json::{Value, json};
 
@@ -176,4 +182,86 @@ fn surrealdb_7245_references_at_a_moment_lead_to_now() {
     assert_eq!(served.get("/t/knows?at=txid:4")["rows"], json!([]));
     assert_eq!(join(4), json!([]));
     assert_eq!(served.get("/t/person/2/referrers")[1]["ids"], json!([]));
+}
+
+/// redb: an iterator went on after an error, as if there were no more rows.
+/// <https://github.com/cberner/redb/blob/master/CHANGELOG.md>, 4.3
+#[test]
+fn redb_4_3_an_answer_is_whole_or_an_error() {
+    const ROWS: i64 = 8_000;
+    let disk = SimulatedDisk::new(9);
+    let open = |memory: u64| {
+        let clock = Arc::new(SimulatedClock::new(1));
+        let options = Options::new().memory(memory).background(false);
+        options.open_in(Arc::new(disk.clone()), "journal", clock).unwrap()
+    };
+    let db = open(1 << 30);
+    db.write(|tx| {
+        tx.apply_command(&Command::CreateTable { name: "person".to_owned() })?;
+        tx.apply_command(&field(PERSON, "name", Type::String))?;
+        let (name, table, fields) = ("by_name".to_owned(), PERSON, vec![NAME]);
+        let (descending, collated, unique) = (Vec::new(), Vec::new(), false);
+        tx.apply_command(&Command::CreateIndex {
+            name,
+            table,
+            fields,
+            descending,
+            collated,
+            unique,
+        })?;
+        (0..ROWS).try_for_each(|number| {
+            let name = format!("a name that no cell has room for, of number {number}");
+            tx.insert(PERSON, &[ValueRef::String(&name)]).map(drop)
+        })
+    })
+    .unwrap();
+    db.backfill(BackfillMode::Full).unwrap();
+    db.close().unwrap();
+    let db = open(1 << 17);
+    let served = Running::start(Server::new().database("a", db).unwrap().open_to_all());
+    let client = reqwest::blocking::Client::new();
+    let arrow = "application/vnd.apache.arrow.stream";
+    for (door, accept) in [
+        ("/t/person?limit=10000", "application/json"),
+        ("/t/person?index=by_name&limit=10000", "application/json"),
+        ("/t/person", arrow),
+        ("/t/person?index=by_name&limit=20000", arrow),
+        ("/changes?after=0", "application/json"),
+        ("/sql", "application/json"),
+        ("/sql", arrow),
+    ] {
+        // The answer, if it came as a whole.
+        let ask = || {
+            let url = format!("{}{door}", served.of("a"));
+            let request = match door {
+                "/sql" => client.post(url).header("Content-Type", "application/json").body(
+                    json!({ "sql": "SELECT id, name FROM person ORDER BY name" }).to_string(),
+                ),
+                _ => client.get(url),
+            };
+            let answer = request.header("Accept", accept).send().ok()?;
+            let is_ok = answer.status().is_success();
+            answer.bytes().ok().filter(|_| is_ok)
+        };
+        let begun = disk.reads();
+        let whole = ask().unwrap_or_else(|| panic!("{door}, {accept}"));
+        let reads = disk.reads() - begun;
+        let mut failed = 0;
+        // One read fails, or all.
+        for (part, count) in (0..8).flat_map(|part| [(part, 1), (part, 1 << 16)]) {
+            let first = disk.reads() + reads * part / 8;
+            (first..first + count).for_each(|read| disk.fail_read_at(read, ReadFault::Io));
+            let found = ask();
+            disk.clear_plan();
+            failed += u64::from(found.is_none());
+            if let Some(found) = found {
+                let is_told = String::from_utf8_lossy(&found).contains("\"error\"");
+                let lens = (found.len(), whole.len());
+                assert!(found == whole || is_told, "{door}, {accept}, {part}: {lens:?}");
+                failed += u64::from(is_told);
+            }
+        }
+        assert!(failed > 0, "{door}, {accept}: all was in memory");
+        assert!(ask().is_some_and(|found| found == whole), "{door}, {accept}: afterwards");
+    }
 }

@@ -13,6 +13,7 @@ mod forms;
 mod joins;
 mod limits;
 mod logic;
+mod museum;
 mod past;
 mod plans;
 mod random;
