@@ -1,6 +1,8 @@
-//! Cursors of a history in which values were erased since.
+//! Values that were erased: cursors from before that, requests that wrote them, and what is said of them.
 
-use annals::{BackfillMode, Command, Cursor, Database, ErrorKind, Options, Restarting, RowId};
+use annals::{
+    BackfillMode, Command, Cursor, Database, ErrorKind, FieldNumber, Options, Restarting, RowId,
+};
 use annals::{TableNumber, Type, ValueRef};
 use annals_replica::{Http, Replica};
 use annals_server::Server;
@@ -189,10 +191,7 @@ fn a_request_whose_values_were_erased_never_runs_again() {
         let names = database.read();
         let names = names.table(PERSON).unwrap();
         for row in [0, 1] {
-            assert!(matches!(
-                names.get(RowId(row)).unwrap().value(annals::FieldNumber(0)),
-                ValueRef::Null
-            ));
+            assert!(matches!(names.get(RowId(row)).unwrap().value(FieldNumber(0)), ValueRef::Null));
         }
     }
 }
@@ -246,4 +245,52 @@ fn no_route_says_of_a_forgotten_moment_that_it_never_was() {
     {
         assert_eq!(ask(rest).0, 404, "{rest}");
     }
+}
+
+#[test]
+fn activity_says_what_was_erased_and_what_was_set_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("origin.annals");
+    let database = Options::new().open(&path).unwrap();
+    create(&database);
+    for name in ["Ada", "Bob", "Eve"] {
+        insert(&database, name);
+    }
+    database.close().unwrap();
+    let name = FieldNumber(0);
+    for (row, field) in [(0, None), (1, Some("name".to_owned())), (2, None)] {
+        erase(&Options::new(), &path, &Erase { field, ..Erase::new("person", RowId(row)) })
+            .unwrap();
+    }
+    let database = Options::new().open(&path).unwrap();
+    let write = |change: &dyn Fn(&mut annals::Transaction<'_>) -> annals::Result<()>| {
+        database.write(|tx| change(tx)).unwrap();
+    };
+    write(&|tx| tx.update(PERSON, RowId(0), name, ValueRef::String("Ada")));
+    write(&|tx| tx.update(PERSON, RowId(0), name, ValueRef::Null));
+    write(&|tx| tx.delete(PERSON, RowId(1)));
+    write(&|tx| tx.insert_at(PERSON, RowId(1), &[ValueRef::Null]));
+    let running = serve(&database);
+    let erased = || loop {
+        let answer = reqwest::blocking::get(format!("{}/activity", running.of("origin"))).unwrap();
+        let answer: Value = serde_json::from_str(&answer.text().unwrap()).unwrap();
+        if answer["known"] == answer["last"] {
+            let marks = answer["marks"].as_array().unwrap().iter();
+            let marks = marks.filter(|mark| !mark["erased"].is_null());
+            let marks = marks.map(|mark| (mark["txid"].clone(), mark["erased"].clone()));
+            break marks.collect::<Vec<_>>();
+        }
+    };
+    let of = |row: u64, field: Option<u64>, set: Value| json!({ "table": 0, "id": row, "field": field, "set": set });
+    let mut expected = vec![
+        (json!(6), of(0, None, json!([{ "field": 0, "txid": 9 }]))),
+        (json!(7), of(1, Some(0), json!([{ "field": null, "txid": 12 }]))),
+        (json!(8), of(2, None, json!([]))),
+    ];
+    assert_eq!(erased(), expected);
+    // What is new is read from there on.
+    write(&|tx| tx.update_vector(PERSON, RowId(1), name, &["Bob", "Eve"][..]));
+    expected[1].1["set"] = json!([{ "field": null, "txid": 12 }, { "field": 0, "txid": 13 }]);
+    expected[2].1["set"] = json!([{ "field": 0, "txid": 13 }]);
+    assert_eq!(erased(), expected);
 }
