@@ -254,7 +254,13 @@ export class Model {
     let found = before;
     // A list of changed rows needs all of their fields; a step needs what differs.
     const isWhole = link.only === 'changed' && link.pin == null;
-    if (found?.txid !== txid || (isWhole && !found.isWhole)) found = await transaction(txid, isWhole, signal);
+    if (found?.txid !== txid || (isWhole && !found.isWhole)) {
+      found = await transaction(txid, isWhole, signal).catch((error) => {
+        // The present state is there also without the transaction that led to it.
+        if (error.status !== 410 || txid !== last) throw error;
+        return null;
+      });
+    }
     if (asked) this.rows.take(await asked);
     else if (isTable && !link.filter) await this.showRows({ txid, found, before }, signal);
     this.count({ txid, found, before });

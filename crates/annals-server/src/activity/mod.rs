@@ -86,7 +86,11 @@ fn read(activity: &Weak<Activity>, local: &Weak<Local>, first: Txid) {
     if let Some(activity) = activity.upgrade() {
         let mut known = activity.lock();
         known.is_reading = false;
-        known.failure = read.err().map(|error| error.to_string());
+        match read {
+            // Transactions that are forgotten aren't read.
+            Ok(()) => known.upto = known.upto.max(now.txid()),
+            Err(error) => known.failure = Some(error.to_string()),
+        }
     }
 }
 

@@ -87,7 +87,11 @@ fn erased_values_are_said_to_be_erased_in_tables() {
     ] {
         show(&browser, link);
         browser.until("document.querySelector('.grid [role=gridcell]') !== null");
-        assert_eq!(browser.get(CELLS), json!(rows.iter().copied().flatten().collect::<Vec<_>>()), "{link}");
+        assert_eq!(
+            browser.get(CELLS),
+            json!(rows.iter().copied().flatten().collect::<Vec<_>>()),
+            "{link}"
+        );
     }
     // A step applies what it is told, and has nothing of another moment.
     show(&browser, "#/t?at=txid:9");
@@ -276,5 +280,24 @@ fn copies_and_files_say_what_was_erased() {
         let text = browser.text(&format!("fetch({href}).then(it => it.text())"));
         assert!(text.contains("Zoe") && !text.contains("Secret"), "{text}");
     }
+    browser.check();
+}
+
+#[test]
+fn what_only_an_erasure_leaves_is_said_without_its_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    succeed(dir, &["backfill", "a.annals", "--mode", "truncate", "--forget-history"], "");
+    let explored = Explored::start(dir, "a.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    browser.until("explorer.activity.known === explorer.activity.last");
+    show(&browser, "#/t");
+    browser.until("document.querySelector('.grid [role=gridcell]') !== null");
+    let cells = browser.get(CELLS);
+    let first = ["0 name: erased", "0 n: erased", "0 remark: null", "0 bits: null"];
+    assert_eq!(json!(cells.as_array().unwrap()[..4]), json!(first));
+    let mark = "document.querySelector('.grid .mark')";
+    assert_eq!(browser.text(&format!("{mark}.title")), "its value was removed from all history");
     browser.check();
 }
