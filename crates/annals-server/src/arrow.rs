@@ -9,8 +9,9 @@ use axum::response::IntoResponse;
 
 use crate::answer::{Answer, Refusal};
 use crate::body::media_types;
-use crate::changes::{After, forgotten};
+use crate::changes::After;
 use crate::dropped::table_or_when_dropped;
+use crate::forgotten::forgotten;
 use crate::means::{Held, Kind};
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;

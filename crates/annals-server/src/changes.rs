@@ -12,7 +12,7 @@ use annals::{
 };
 use annals_replica::Local;
 use axum::extract::Query;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -24,6 +24,7 @@ use crate::answer::{Answer, Refusal};
 use crate::body::{self, Pushing};
 use crate::dropped::table_or_when_dropped;
 use crate::fair::Taken;
+use crate::forgotten::forgotten;
 use crate::frames::gone;
 use crate::means::Kind;
 use crate::openapi;
@@ -199,16 +200,6 @@ impl After {
             },
         }
     }
-}
-
-/// Returns the answer that transactions can't be sent.
-pub(crate) fn forgotten(local: &Local, error: annals::Error) -> Refusal {
-    if error.kind() != ErrorKind::NotFound {
-        return error.into();
-    }
-    let oldest = local.source().oldest().unwrap_or_default().0;
-    let refusal = Refusal::new(StatusCode::GONE, "forgotten", error.to_string());
-    refusal.with(serde_json::json!({ "oldest": oldest, "erasures": [], "carried": null }))
 }
 
 /// A client that receives changes.

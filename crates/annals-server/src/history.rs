@@ -14,7 +14,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::changes::{Shown, forgotten, push_changed, push_changed_fields};
+use crate::changes::{Shown, push_changed, push_changed_fields};
+use crate::forgotten::forgotten;
 use crate::means::Kind;
 use crate::openapi;
 use crate::parts::{self, Parts};
@@ -263,7 +264,7 @@ async fn log(
         if fields == Some(Fields::Changed) {
             let range = first..=last.min(now.txid());
             // The first one of a range that is kept is found without its events.
-            drop(now.changes(range.clone()).map_err(|error| forgotten(&local, error))?);
+            let _first = now.changes(range.clone()).map_err(|error| forgotten(&local, error))?;
             push_fields(work, &mut text, &now, range, rows)?;
             return Ok(text);
         }

@@ -37,6 +37,7 @@ mod edits;
 mod explorer;
 mod fair;
 mod files;
+mod forgotten;
 mod frames;
 mod guard;
 mod health;

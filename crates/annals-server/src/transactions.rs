@@ -20,8 +20,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::changes::forgotten;
 use crate::edits::{self, Edit};
+use crate::forgotten::forgotten;
 use crate::keys::Key;
 use crate::means::Held;
 use crate::openapi;

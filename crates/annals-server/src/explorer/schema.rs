@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::changes::forgotten;
+use crate::forgotten::forgotten;
 use crate::means::Kind;
 use crate::rights::Allowed;
 use crate::rows::now;

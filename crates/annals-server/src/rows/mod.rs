@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::changes::forgotten;
+use crate::forgotten::forgotten;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
