@@ -10,12 +10,11 @@ use axum::response::IntoResponse;
 use crate::answer::{Answer, Refusal};
 use crate::body::media_types;
 use crate::changes::After;
-use crate::dropped::table_or_when_dropped;
 use crate::forgotten::forgotten;
 use crate::means::{Held, Kind};
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
-use crate::rows::{self, Asked, now};
+use crate::rows::{self, Asked, now, table_or_when_dropped};
 use crate::work::Work;
 
 /// The most rows whose ids are kept for an answer; a whole table needs no ids.

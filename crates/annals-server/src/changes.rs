@@ -22,14 +22,13 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::body::{self, Pushing};
-use crate::dropped::table_or_when_dropped;
 use crate::fair::Taken;
 use crate::forgotten::forgotten;
 use crate::frames::gone;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, now};
+use crate::rows::{LARGEST, now, table_or_when_dropped};
 use crate::shared::Shared;
 use crate::work::Work;
 

@@ -32,7 +32,6 @@ mod blocking;
 mod body;
 mod buffers;
 mod changes;
-mod dropped;
 mod edits;
 mod explorer;
 mod fair;

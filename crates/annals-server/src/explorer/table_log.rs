@@ -15,11 +15,10 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::changes::push_changed_fields;
-use crate::dropped::table_or_when_dropped;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, now};
+use crate::rows::{LARGEST, now, table_or_when_dropped};
 use crate::shared::Shared;
 use crate::work::Work;
 

@@ -1,5 +1,6 @@
 //! Rows as JSON: one by its id, or those of a table or an index in order, now or at any moment before.
 
+mod dropped;
 mod file;
 
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use crate::openapi;
 use crate::rights::Allowed;
 use crate::shared::Shared;
 use crate::work::Work;
+
+pub(crate) use self::dropped::table_or_when_dropped;
 
 /// How many rows an answer has, if the request doesn't say.
 const USUAL: usize = 100;

@@ -184,12 +184,9 @@ fn surrealdb_7245_references_at_a_moment_lead_to_now() {
     assert_eq!(served.get("/t/person/2/referrers")[1]["ids"], json!([]));
 }
 
-/// redb: an iterator went on after an error, as if there were no more rows.
-/// <https://github.com/cberner/redb/blob/master/CHANGELOG.md>, 4.3
-#[test]
-fn redb_4_3_an_answer_is_whole_or_an_error() {
-    const ROWS: i64 = 8_000;
-    let disk = SimulatedDisk::new(9);
+/// 8,000 people with an index of their long names, filled back and opened again with little memory:
+/// most of them have to be read from the disk.
+fn people_beyond_memory(disk: &SimulatedDisk) -> Database {
     let open = |memory: u64| {
         let clock = Arc::new(SimulatedClock::new(1));
         let options = Options::new().memory(memory).background(false);
@@ -209,7 +206,7 @@ fn redb_4_3_an_answer_is_whole_or_an_error() {
             collated,
             unique,
         })?;
-        (0..ROWS).try_for_each(|number| {
+        (0..8_000).try_for_each(|number| {
             let name = format!("a name that no cell has room for, of number {number}");
             tx.insert(PERSON, &[ValueRef::String(&name)]).map(drop)
         })
@@ -217,7 +214,15 @@ fn redb_4_3_an_answer_is_whole_or_an_error() {
     .unwrap();
     db.backfill(BackfillMode::Full).unwrap();
     db.close().unwrap();
-    let db = open(1 << 17);
+    open(1 << 17)
+}
+
+/// redb: an iterator went on after an error, as if there were no more rows.
+/// <https://github.com/cberner/redb/blob/master/CHANGELOG.md>, 4.3
+#[test]
+fn redb_4_3_an_answer_is_whole_or_an_error() {
+    let disk = SimulatedDisk::new(9);
+    let db = people_beyond_memory(&disk);
     let served = Running::start(Server::new().database("a", db).unwrap().open_to_all());
     let client = reqwest::blocking::Client::new();
     let arrow = "application/vnd.apache.arrow.stream";

@@ -124,14 +124,8 @@ fn erased_values_are_said_to_be_erased_in_tables() {
     browser.check();
 }
 
-#[test]
-fn erased_values_are_said_to_be_erased_on_other_pages() {
-    let folder = tempfile::tempdir().unwrap();
-    create(folder.path());
-    let explored = Explored::start(folder.path(), "a.annals", &["--write"]);
-    let Some(browser) = explored.browse() else { return };
-    browser.until("explorer.activity.known === explorer.activity.last");
-    let main = || browser.text("document.querySelector('main').innerText");
+/// The pages of rows, now and at moments.
+fn check_rows(browser: &Browser) {
     let fields = "[...document.querySelectorAll('.fields [data-field]')].map(it => `${it.dataset.field}: ${it.innerText}${it.dataset.was ? ` was ${it.dataset.was}` : ''}`)";
     for (link, expected) in [
         ("#/t/0", ["name: erased", "n: erased", "remark: null", "bits: erased"]),
@@ -152,11 +146,14 @@ fn erased_values_are_said_to_be_erased_on_other_pages() {
         ),
         ("#/t/3", ["name: Zoe", "n: 0", "remark: ", "bits: null"]),
     ] {
-        show(&browser, link);
+        show(browser, link);
         browser.until("document.querySelectorAll('.versions > li').length > 0");
         assert_eq!(browser.get(fields), json!(expected), "{link}");
     }
-    // Versions: the values before, and after.
+}
+
+/// Versions: the values before, and after.
+fn check_versions(browser: &Browser) {
     let versions = "[...document.querySelectorAll('.version')].map(it => `${it.dataset.version}: ` + \
         [...it.querySelectorAll('tr')].map(it => [...it.children].map(it => it.innerText).join(' ')).join(', '))";
     for (row, expected) in [
@@ -177,13 +174,16 @@ fn erased_values_are_said_to_be_erased_on_other_pages() {
             ]),
         ),
     ] {
-        show(&browser, &format!("#/t/{row}"));
+        show(browser, &format!("#/t/{row}"));
         browser.until("document.querySelectorAll('.versions > li').length > 0");
         assert_eq!(browser.get(versions), expected, "row {row}");
     }
-    // The log, of all tables and of one.
+}
+
+/// The log, of all tables and of one.
+fn check_logs(browser: &Browser) {
     for link in ["#:log", "#:log?of=t"] {
-        show(&browser, link);
+        show(browser, link);
         browser.until("document.querySelector('[data-transaction=\"2\"] li') !== null");
         let changes = |txid: u64| {
             browser.get(&format!("[...document.querySelectorAll('[data-transaction=\"{txid}\"] li')].map(it => it.innerText)"))
@@ -206,6 +206,19 @@ fn erased_values_are_said_to_be_erased_on_other_pages() {
             (json!(["update t 0 remark: erased again"]), json!(["update t 0 remark: again null"]))
         );
     }
+}
+
+#[test]
+fn erased_values_are_said_to_be_erased_on_other_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    let explored = Explored::start(folder.path(), "a.annals", &["--write"]);
+    let Some(browser) = explored.browse() else { return };
+    browser.until("explorer.activity.known === explorer.activity.last");
+    check_rows(&browser);
+    check_versions(&browser);
+    check_logs(&browser);
+    let main = || browser.text("document.querySelector('main').innerText");
     // Search: rows that are there, and those that aren't.
     show(&browser, "#:search?text=0");
     browser.until("document.querySelector('.search li') !== null");
