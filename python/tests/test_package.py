@@ -489,3 +489,11 @@ def test_the_package_brings_its_licences_and_links_that_work_elsewhere():
     text = package.metadata.get_payload() or package.metadata["Description"]
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert links and all(link.startswith("https://") for link in links), links
+
+
+def test_nothing_beside_the_source_hides_the_package():
+    # A folder `annals` in `python/` would be imported there instead of the wheel.
+    folder = os.path.join(os.environ["ANNALS_ROOT"], "python")
+    program = "import annals; print(annals.__file__); annals.open"
+    found = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert found.returncode == 0 and not found.stdout.startswith(folder), found.stdout + found.stderr
