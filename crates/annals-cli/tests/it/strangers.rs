@@ -210,8 +210,10 @@ fn an_answer_without_end_is_ended() {
 fn an_answer_that_drips_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let dripping = serve(|_, stream| {
-        let length = "Content-Type: application/json\r\nContent-Length: 1000000\r\n";
+        let length = "Content-Type: application/octet-stream\r\nAnnals-Txid: 1\r\nAnnals-Next: 1:00c0ffee00c0ffee\r\nContent-Length: 1000000\r\n";
         let mut is_open = stream.write_all(head("200 OK", length).as_bytes()).is_ok();
+        // It begins as frames do.
+        is_open &= stream.write_all(b"\xF5A").is_ok();
         while is_open {
             std::thread::sleep(Duration::from_millis(500));
             is_open = stream.write_all(b" ").is_ok();
