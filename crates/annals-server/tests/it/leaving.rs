@@ -1,11 +1,11 @@
 //! Clients that leave before their answer: the work ends with them, and gives its place back.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use annals::Options;
-use annals_server::{NewToken, Role, Server, Tokens};
+use annals_server::{Limits, NewToken, Role, Server, Tokens};
 use reqwest::blocking::Client;
 
 use crate::bounded::database;
@@ -15,6 +15,9 @@ use crate::running::Running;
 const ENDLESS: &str = r#"{"sql":"with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c"}"#;
 /// Long, if those who came before have left; much less than the time that a query may take.
 const SOON: Duration = Duration::from_secs(5);
+
+/// So long a request waits for a place, where that is short.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Sends a request, and leaves without its answer.
 fn send_and_leave(running: &Running, request: &str) {
@@ -34,8 +37,8 @@ fn post(path: &str, body: &str) -> String {
 #[test]
 fn those_who_leave_give_their_places_back() {
     let server = Server::new().database("g", database(20_000, 0)).unwrap().open_to_all();
-    // Fewer threads than those who leave.
-    let running = Running::with_threads(server, 32);
+    // Long work has threads of its own: those for short work are fewer than one kind of it has places.
+    let running = Running::with_threads(server, 2);
     let get = |path: &str| format!("GET /v1/g{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let requests = [
         post("/v1/g/sql", ENDLESS),
@@ -74,7 +77,8 @@ fn those_who_stay_wait_for_a_place_and_others_are_answered_meanwhile() {
     let (abuser, other) = (token(), token());
     let tokens = Tokens::of(&path).unwrap();
     let server = Server::new().database_with("g", file, tokens).unwrap();
-    let running = Running::with_threads(server, 32);
+    let limits = Limits { silence: PATIENCE, ..Limits::default() };
+    let running = Running::with_threads(server.limits(limits), 2);
     let mut streams: Vec<_> = (0..40)
         .map(|_| {
             let mut stream = TcpStream::connect(running.address).unwrap();
@@ -90,5 +94,19 @@ fn those_who_stay_wait_for_a_place_and_others_are_answered_meanwhile() {
     let query = query.header("Content-Type", "application/json").body(r#"{"sql":"SELECT 1"}"#);
     // One token has half of the places.
     assert_eq!(query.send().unwrap().text().unwrap(), "[{\"1\":1}]\n");
+    // A place is free when its work ends, and no sooner: those that get none in time are told.
+    let end = Instant::now() + SOON;
+    let is_refused = |stream: &mut TcpStream| {
+        let left = end.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1)))).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).is_ok_and(|()| answer.ends_with(b" 503"))
+    };
+    let refused = streams.iter_mut().filter_map(|stream| is_refused(stream).then_some(())).count();
+    assert!(refused > 30, "only {refused} of {} were refused", streams.len());
     streams.clear();
+    // Once they have left, all places are free again.
+    let query = client.post(format!("{}/sql", running.of("g"))).bearer_auth(&abuser);
+    let query = query.header("Content-Type", "application/json").body(r#"{"sql":"SELECT 1"}"#);
+    assert_eq!(query.send().unwrap().text().unwrap(), "[{\"1\":1}]\n");
 }

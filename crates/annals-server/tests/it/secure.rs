@@ -91,3 +91,41 @@ fn figures_of_several_databases_are_told_apart() {
         }
     }
 }
+
+/// Figures are of all databases, so who asks for them has the role for each.
+#[test]
+fn figures_need_a_right_to_every_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = |name: &str| Tokens::of(&folder.path().join(name)).unwrap();
+    let mut server = Server::new();
+    for name in ["a", "b"] {
+        let database = Database::in_memory().unwrap();
+        server = server.database_with(name, database, tokens(name)).unwrap();
+    }
+    let token = |of_b: Option<Role>| {
+        let new = NewToken::random(Role::Admin, None);
+        tokens("a").add(&new.stored).unwrap();
+        if let Some(role) = of_b {
+            let mut stored = new.stored.clone();
+            stored.role = role.to_string();
+            tokens("b").add(&stored).unwrap();
+        }
+        new.token
+    };
+    let cases = [
+        (token(None), 401),
+        (token(Some(Role::Read)), 403),
+        (token(Some(Role::Write)), 403),
+        (token(Some(Role::Admin)), 200),
+    ];
+    let running = Running::start(server);
+    let client = Client::new();
+    let get = |path: &str, token: &str| {
+        let request = client.get(format!("{}{path}", running.url)).bearer_auth(token);
+        request.send().unwrap().status().as_u16()
+    };
+    for (token, status) in &cases {
+        assert_eq!(get("/v1/a", token), 200, "it is one of the first");
+        assert_eq!(get("/metrics", token), *status);
+    }
+}
