@@ -21,6 +21,9 @@ const ITEM: TableNumber = TableNumber(0);
 /// Long enough for a backup that is there.
 const SOON: Duration = Duration::from_secs(20);
 
+/// So long a transaction waits for the backup.
+const AWAY: Duration = Duration::from_secs(2);
+
 /// A connection that can be cut, and whose answers can get lost.
 #[derive(Debug)]
 struct Flaky {
@@ -99,6 +102,15 @@ fn end(database: &Database) -> Cursor {
     database.read().point().into()
 }
 
+/// Waits until a backup has been away for so long.
+fn until_away_for(backup: &Backup, time: Duration) {
+    let begun = std::time::Instant::now();
+    while backup.problem().is_none_or(|(_, since)| since < time) {
+        assert!(begun.elapsed() < SOON, "nobody notes that the backup is away");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// A server with a backup in a file.
 struct Setup {
     folder: tempfile::TempDir,
@@ -108,6 +120,13 @@ struct Setup {
     backup: Arc<Backup>,
     running: Running,
     token: String,
+}
+
+impl Drop for Setup {
+    /// Ends what waits for the backup: else a test that fails while it is away waits for it, too.
+    fn drop(&mut self) {
+        self.backup.end();
+    }
 }
 
 impl Setup {
@@ -121,7 +140,7 @@ impl Setup {
         let backup = Backup::start(&database, &path, Arc::<Flaky>::clone(&cable)).unwrap();
         backup.wait(SOON).unwrap();
         let NewToken { token, stored } = NewToken::random(Role::Admin, None);
-        let limits = Limits { backup: Duration::from_secs(2), ..Limits::default() };
+        let limits = Limits { backup: AWAY, ..Limits::default() };
         let server = Server::new().database("origin", database.clone()).unwrap().session(stored);
         let server = server.backup("origin", Arc::clone(&backup)).unwrap().limits(limits);
         Self { folder, database, copy, cable, backup, running: Running::start(server), token }
@@ -161,6 +180,8 @@ fn nothing_is_acknowledged_or_seen_while_the_backup_is_away() {
     assert!(setup.get("/v1/origin").1.contains("\"txid\":2"), "reading goes on");
     assert_eq!(setup.get("/v1/origin/t/item/0").0, 200);
     assert_eq!(setup.get("/v1/origin/t/item/1").0, 404);
+    // It is refused once the backup is away for as long as a transaction waits for it; "b" may have begun to wait before.
+    until_away_for(backup, AWAY);
     let (status, answer) = setup.post("c");
     assert_eq!((status, answer["error"].as_str()), (503, Some("backup")), "{answer}");
     assert_eq!(setup.get("/ready").0, 503);
@@ -225,9 +246,7 @@ fn pushes_are_once_in_both_whatever_gets_lost() {
     cable.is_cut.store(true, Ordering::Relaxed);
     std::thread::scope(|scope| {
         let pushing = scope.spawn(|| insert(4));
-        while setup.backup.problem().is_none_or(|(_, since)| since < Duration::from_secs(3)) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until_away_for(&setup.backup, Duration::from_secs(3));
         cable.is_cut.store(false, Ordering::Relaxed);
         assert_eq!(pushing.join().unwrap(), 1, "it ran once");
     });
