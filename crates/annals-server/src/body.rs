@@ -3,7 +3,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use crate::buffers::SMALL;
 use crate::means::Held;
 use crate::receiving::Failure;
 use crate::rights::Allowed;
-use crate::shared::Shared;
+use crate::slow::Slow;
 
 /// The size of the pieces in which files are sent.
 const PIECE: usize = 256 << 10;
@@ -149,15 +148,15 @@ pub(crate) async fn of_ranges(
 /// Returns a body into which pieces are pushed, and its other end, with the memory for them.
 pub(crate) async fn pushed(allowed: &Allowed) -> Answer<(Pushing, Body)> {
     let held = allowed.shared().means.hold_stream(allowed.right()).await?;
-    let (mut pushing, body) = pushed_later(allowed.shared());
+    let (mut pushing, body) = pushed_later(allowed);
     pushing.held = held;
     Ok((pushing, body))
 }
 
 /// Returns a body into which pieces are pushed now and then, and its other end, without memory.
-pub(crate) fn pushed_later(shared: &Shared) -> (Pushing, Body) {
+pub(crate) fn pushed_later(allowed: &Allowed) -> (Pushing, Body) {
     let (pieces, receiver) = mpsc::channel(PIECES);
-    let (silence, slow) = (shared.limits.silence, Arc::clone(&shared.slow));
+    let (silence, slow) = (allowed.shared().limits.silence, Arc::clone(allowed.slow()));
     let pushing = Pushing { pieces, silence, slow, held: Held::default() };
     (pushing, Body::from_stream(Pieces(receiver)))
 }
@@ -195,7 +194,7 @@ async fn send_ranges(head: Bytes, ranges: Vec<FileRange>, pieces: Pushing) {
 pub(crate) struct Pushing {
     pieces: mpsc::Sender<io::Result<Bytes>>,
     silence: Duration,
-    slow: Arc<AtomicU64>,
+    slow: Arc<Slow>,
     /// The memory of the pieces.
     pub(crate) held: Held,
 }
@@ -206,7 +205,7 @@ impl Pushing {
         match timeout(self.silence, self.pieces.send(piece)).await {
             Ok(sent) => sent.is_ok(),
             Err(_) => {
-                self.slow.fetch_add(1, Ordering::Relaxed);
+                self.slow.answer();
                 false
             }
         }

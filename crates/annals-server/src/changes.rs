@@ -158,7 +158,7 @@ async fn changes(
             Some(wait.min(limits.wait))
         }
     };
-    let (pieces, body) = body::pushed_later(allowed.shared());
+    let (pieces, body) = body::pushed_later(&allowed);
     let local = Arc::clone(&allowed.local);
     let shown = Shown { table: only, most: rows.unwrap_or(usize::MAX) };
     let sending = Sending { allowed, local, shown, pieces, as_events, last: after };

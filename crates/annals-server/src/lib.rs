@@ -63,6 +63,7 @@ mod rows;
 mod seats;
 mod server;
 mod shared;
+mod slow;
 #[cfg(feature = "sql")]
 mod sql;
 mod tokens;

@@ -24,6 +24,7 @@ use crate::patient::Patient;
 use crate::seats::{OFTEN, Seat, Seats};
 use crate::server::Server;
 use crate::shared::{Ending, Limits};
+use crate::slow::Slow;
 
 /// The windows of HTTP/2, which a client can fill with bodies that wait: with those of the standard, 64 KiB, a push between
 /// distant machines waits for the other side most of the time.
@@ -202,10 +203,12 @@ impl Serving {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         seat: Arc<Seat>,
     ) {
-        let stream = Patient::new(stream, self.limits.silence, Arc::clone(&self.slow));
+        let slow = Arc::new(Slow::new(Arc::clone(&self.slow)));
+        let stream = Patient::new(stream, self.limits.silence, Arc::clone(&slow));
         let of = Arc::clone(&seat);
         let service = MapRequest::new(self.router.clone(), move |mut request: Request<_>| {
             request.extensions_mut().insert(Arc::clone(&of));
+            request.extensions_mut().insert(Arc::clone(&slow));
             request
         });
         let service = TowerToHyperService::new(service);

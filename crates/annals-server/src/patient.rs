@@ -4,7 +4,6 @@ use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use crate::receiving::LEAST;
+use crate::slow::Slow;
 
 /// By so many bytes it is known which version of HTTP a client speaks; from then on hyper has timeouts.
 const BEGINNING: usize = 24;
@@ -26,11 +26,11 @@ pub(crate) struct Patient<S> {
     /// While the client doesn't take what is written, and how much it took since.
     writing: Option<Pin<Box<Sleep>>>,
     taken: usize,
-    slow: Arc<AtomicU64>,
+    slow: Arc<Slow>,
 }
 
 impl<S> Patient<S> {
-    pub(crate) fn new(stream: S, silence: Duration, slow: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(stream: S, silence: Duration, slow: Arc<Slow>) -> Self {
         let beginning = Some(Box::pin(sleep(silence)));
         Self { stream, silence, beginning, read: 0, writing: None, taken: 0, slow }
     }
@@ -56,7 +56,7 @@ impl<S> Patient<S> {
                 let silence = self.silence;
                 let timer = self.writing.get_or_insert_with(|| Box::pin(sleep(silence)));
                 ready!(timer.as_mut().poll(context));
-                self.slow.fetch_add(1, Ordering::Relaxed);
+                self.slow.connection();
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }

@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use crate::Role;
 use crate::answer::{Answer, Refusal};
 use crate::shared::{Served, Shared};
+use crate::slow::Slow;
 
 /// So often rights are asked again while an answer is sent or waited for.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -219,6 +220,8 @@ pub(crate) struct Allowed {
     right: Right,
     served: Arc<Served>,
 }
+    /// What counts the client, if it reads too slowly.
+    slow: Arc<Slow>,
 
 impl Allowed {
     pub(crate) const fn right(&self) -> &Right {
@@ -230,6 +233,10 @@ impl Allowed {
     }
 
     /// Returns the name of the database.
+    pub(crate) const fn slow(&self) -> &Arc<Slow> {
+        &self.slow
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.right.0.name
     }
@@ -251,6 +258,10 @@ impl FromRequestParts<Arc<Shared>> for Allowed {
         // A route that needs nothing gets no database.
         let right = right.filter(|right| matches!(right.0.need, Need::Of(_)));
         let served = right.as_ref().and_then(|right| right.0.served.clone());
-        right.zip(served).map(|(right, served)| Self { right, served }).ok_or_else(|| nowhere(""))
+        let (right, served) = right.zip(served).ok_or_else(|| nowhere(""))?;
+        // In a server of the program's own the connections are not known.
+        let slow = parts.extensions.get::<Arc<Slow>>().cloned();
+        let slow = slow.unwrap_or_else(|| Arc::new(Slow::new(Arc::clone(&shared.slow))));
+        Ok(Self { right, served, slow })
     }
 }

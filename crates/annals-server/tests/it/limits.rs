@@ -77,11 +77,12 @@ fn slow_clients_hold_no_thread_and_are_cut_off() {
         request.send().unwrap().text().unwrap()
     };
     assert!(get("/v1/origin").contains("\"txid\":1"), "others are served meanwhile");
-    until("all slow readers are cut off", || {
-        let cut = get("/metrics");
-        let count = cut.lines().find_map(|line| line.strip_prefix("annals_slow_readers_total "));
-        count.unwrap().parse::<u64>().unwrap() >= 6
-    });
+    let counted = || {
+        let figures = get("/metrics");
+        let count = figures.lines().find_map(|it| it.strip_prefix("annals_slow_readers_total "));
+        count.unwrap().parse::<u64>().unwrap()
+    };
+    until("all slow readers are cut off", || counted() >= 6);
     for reader in &mut readers {
         let mut rest = Vec::new();
         // What was on its way, or that the connection was reset.
@@ -93,6 +94,9 @@ fn slow_clients_hold_no_thread_and_are_cut_off() {
         writer.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
     }
+    // The connection and the answer of each have seen it by now.
+    std::thread::sleep(SILENCE);
+    assert_eq!(counted(), 6, "each is counted once");
 }
 
 #[test]
@@ -118,6 +122,36 @@ fn requests_that_never_end_are_ended() {
             sent.is_err() || read.is_ok()
         });
     }
+}
+
+/// As many requests wait for their bodies at a time, if these are large.
+const BODIES: usize = 128;
+
+#[test]
+fn only_so_many_requests_wait_for_their_bodies() {
+    let server = Server::new().database("memory", Database::in_memory().unwrap()).unwrap();
+    let running = Running::start(server.open_to_all());
+    // The server asks for the body when it waits for it.
+    let head = "POST /v1/memory/transactions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Content-Length: 20000\r\nExpect: 100-continue\r\n\r\n";
+    let begin = || {
+        let (mut stream, mut answer) = (send(&running, head), [0; 1000]);
+        let count = stream.read(&mut answer).unwrap();
+        (stream, String::from_utf8_lossy(&answer[..count]).to_lowercase())
+    };
+    let waits = |answer: &str| answer.starts_with("http/1.1 100");
+    let waiting: Vec<_> = (0..BODIES).map(|_| begin()).collect();
+    assert!(waiting.iter().all(|(_, answer)| waits(answer)), "{waiting:?}");
+    for _ in 0..3 {
+        let (_, answer) = begin();
+        assert!(answer.starts_with("http/1.1 503"), "{answer}");
+        assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
+    }
+    // What has no body is answered.
+    let answer = reqwest::blocking::get(running.of("memory")).unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+    drop(waiting);
+    until("their places are free again", || waits(&begin().1));
 }
 
 #[test]
