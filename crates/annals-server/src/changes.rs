@@ -360,7 +360,10 @@ impl Sending {
         }
         push_tail(&mut text, count.saturating_sub(most) as u64);
         text.push_str(if self.as_events { "\n\n" } else { "\n" });
-        match self.pieces.send_all(kept(&mut text)).await {
+        let last = kept(&mut text);
+        // The reader may take long, and only the rest of the text is needed for it.
+        drop((held, changed));
+        match self.pieces.send_all(last).await {
             true => Sent::Yes,
             false => Sent::Failed,
         }

@@ -57,7 +57,7 @@ async fn admit(shared: &Arc<Shared>, request: Request) -> Answer<Admitted> {
     let name = names.iter().flatten().find_map(|(key, name)| (key == "name").then_some(name));
     let need = Need::of(&parts.method, path, &parts.headers);
     let right = Right::of(shared, need, name.unwrap_or_default(), token(shared, &parts))?;
-    let most = most_of_body(path, shared);
+    let most = most_of_body(path, &right);
     if body.size_hint().lower() > most {
         return Err(Failure::TooLarge(most).into());
     }

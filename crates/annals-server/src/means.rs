@@ -26,7 +26,10 @@ const FREE: u64 = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Means {
     memory: Fair,
-    /// Of the memory: what parts may have whose clients don't read.
+    /// Of the memory: what those who only read may have, whose clients may not take their answers. So those who write always
+    /// have a part.
+    readers: Fair,
+    /// Of that of readers: what parts may have.
     parts: Fair,
     quick: Fair,
     long: Fair,
@@ -53,9 +56,14 @@ pub(crate) enum Kind {
     Stream,
 }
 
-/// Memory of the server's that is held until this is dropped, as such and as that of parts. The default holds none.
+/// Memory of the server's that is held until this is dropped, as such and as that of readers and of parts. The default holds
+/// none.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Taken, Taken);
+pub(crate) struct Held {
+    memory: Taken,
+    of_readers: Taken,
+    of_parts: Taken,
+}
 
 /// Bytes, and the memory that they are in.
 struct Kept<B> {
@@ -85,6 +93,7 @@ impl Means {
         Self {
             // SQLite has the other half.
             memory: fair(units / 2),
+            readers: fair(units / 8 * 3),
             parts: fair(units / 4),
             quick: fair(cores.saturating_mul(4).clamp(8, 64)),
             long: fair(cores.clamp(4, 16)),
@@ -129,13 +138,25 @@ impl Means {
             return Ok(Held::default());
         }
         let units = units(bytes);
-        if units > self.memory.most() {
-            return Err(self.too_large(bytes));
+        if units > self.memory_of(right).most() {
+            return Err(self.too_large(right, bytes));
         }
-        let held = self.memory.acquire(right.who(), units);
-        let held = timeout(right.shared().limits.silence, held).await;
-        let held = held.ok().flatten().ok_or_else(|| self.full())?;
-        Ok(Held(held, Taken::default()))
+        let hold = async {
+            // Readers wait for each other before they wait for all, so they are never before a writer there.
+            let of_readers = match right.is_to_read() {
+                true => self.readers.acquire(right.who(), units).await?,
+                false => Taken::default(),
+            };
+            let memory = self.memory.acquire(right.who(), units).await?;
+            Some(Held { memory, of_readers, of_parts: Taken::default() })
+        };
+        let held = timeout(right.shared().limits.silence, hold).await;
+        held.ok().flatten().ok_or_else(|| self.full(right))
+    }
+
+    /// Returns the memory that bounds what one who asks can have.
+    fn memory_of(&self, right: &Right) -> &Fair {
+        if right.is_to_read() { &self.readers } else { &self.memory }
     }
 
     /// Waits for the memory of a part of an answer, or half of what one who asks can have for parts: it may have several open.
@@ -144,9 +165,9 @@ impl Means {
         let units = units(bytes).min(self.parts.most() / 2);
         let part = self.parts.acquire(right.who(), units);
         let part = timeout(right.shared().limits.silence, part).await;
-        let part = part.ok().flatten().ok_or_else(|| self.full())?;
-        let Held(held, _) = self.hold(right, u64::from(units) * UNIT).await?;
-        Ok(Held(held, part))
+        let of_parts = part.ok().flatten().ok_or_else(|| self.full(right))?;
+        let held = self.hold(right, u64::from(units) * UNIT).await?;
+        Ok(Held { of_parts, ..held })
     }
 
     /// Waits for the memory that work of a kind has from the beginning.
@@ -157,14 +178,14 @@ impl Means {
     }
 
     /// Returns the most bytes of a request that is read whole: one who asks has the memory for what it takes.
-    pub(crate) fn longest_text(&self) -> u64 {
-        u64::from(self.memory.most()) * UNIT / COPIES
+    pub(crate) fn longest_text(&self, right: &Right) -> u64 {
+        u64::from(self.memory_of(right).most()) * UNIT / COPIES
     }
 
     /// Returns how many bytes of rows work may keep beside its answer: of what one who asks can have a part, so that there is
     /// memory for the answer, and for other work.
     pub(crate) fn room(&self) -> usize {
-        (u64::from(self.memory.most()) * UNIT / 4).min(ROOM) as usize
+        (u64::from(self.readers.most()) * UNIT / 4).min(ROOM) as usize
     }
 
     /// Waits for the memory of a stream.
@@ -174,32 +195,36 @@ impl Means {
 
     /// Makes sure that memory is held for so many bytes in all.
     pub(crate) fn cover(&self, right: &Right, held: &mut Held, bytes: u64) -> Answer<()> {
-        let (wanted, has) = (units(bytes), held.0.count());
+        let (wanted, has) = (units(bytes), held.memory.count());
         let more = (wanted as usize).saturating_sub(has);
         if bytes <= FREE || more == 0 {
             return Ok(());
         }
-        if wanted > self.memory.most() {
-            return Err(self.too_large(bytes));
+        let most = self.memory_of(right).most();
+        if wanted > most {
+            return Err(self.too_large(right, bytes));
         }
         // Some more at once, since it grows.
-        let (more, most) = (u32::try_from(more).unwrap_or(u32::MAX), self.memory.most());
-        let rounded = more.next_multiple_of(64).min(most.saturating_sub(wanted - more));
-        let taken = self.memory.try_acquire(right.who(), rounded.max(more));
-        held.0.merge(taken.ok_or_else(|| self.full())?);
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let rounded = more.next_multiple_of(64).min(most.saturating_sub(wanted - more)).max(more);
+        let take =
+            |from: &Fair| from.try_acquire(right.who(), rounded).ok_or_else(|| self.full(right));
+        let of_readers = right.is_to_read().then(|| take(&self.readers)).transpose()?;
+        held.memory.merge(take(&self.memory)?);
+        held.of_readers.merge(of_readers.unwrap_or_default());
         Ok(())
     }
 
-    fn full(&self) -> Refusal {
-        let most = u64::from(self.memory.most()) * UNIT;
+    fn full(&self, right: &Right) -> Refusal {
+        let most = u64::from(self.memory_of(right).most()) * UNIT;
         busy(format!(
-            "other answers take all memory that this server has for them (--memory; one token has up to {most} bytes): try \
-             again in a moment, or ask for less"
+            "other answers take all memory that this server has for them (--memory; one token has up to {most} bytes for this): \
+             try again in a moment, or ask for less"
         ))
     }
 
-    fn too_large(&self, bytes: u64) -> Refusal {
-        let most = u64::from(self.memory.most()) * UNIT;
+    fn too_large(&self, right: &Right, bytes: u64) -> Refusal {
+        let most = u64::from(self.memory_of(right).most()) * UNIT;
         let message = format!(
             "this needs {bytes} bytes of memory, and this server has {most} for one token (--memory): ask for less at a time"
         );
@@ -225,14 +250,19 @@ impl Held {
     /// Takes the memory of so many bytes, or all that there is.
     pub(crate) fn split(&mut self, bytes: u64) -> Self {
         let units = units(bytes) as usize;
-        Self(self.0.split(units), self.1.split(units))
+        Self {
+            memory: self.memory.split(units),
+            of_readers: self.of_readers.split(units),
+            of_parts: self.of_parts.split(units),
+        }
     }
 
     /// Releases what is more than the memory of so many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let units = units(bytes) as usize;
-        self.0.shrink_to(units);
-        self.1.shrink_to(units);
+        self.memory.shrink_to(units);
+        self.of_readers.shrink_to(units);
+        self.of_parts.shrink_to(units);
     }
 
     /// Returns an answer of some bytes, whose memory is kept until they were sent.

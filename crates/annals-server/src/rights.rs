@@ -60,12 +60,13 @@ impl Need {
 }
 
 /// Returns the most bytes that a body of a route may have.
-pub(crate) fn most_of_body(path: Option<&str>, shared: &Shared) -> u64 {
+pub(crate) fn most_of_body(path: Option<&str>, right: &Right) -> u64 {
+    let shared = right.shared();
     let most = shared.limits.push;
     match path {
         Some("/v1/{name}/frames") => most,
         Some("/v1/{name}/transactions" | "/v1/{name}/sql") => {
-            most.min(MOST_IN_MEMORY).min(shared.means.longest_text())
+            most.min(MOST_IN_MEMORY).min(shared.means.longest_text(right))
         }
         _ => most.min(MOST_SMALL),
     }
@@ -219,9 +220,9 @@ fn nowhere(name: &str) -> Refusal {
 pub(crate) struct Allowed {
     right: Right,
     served: Arc<Served>,
-}
     /// What counts the client, if it reads too slowly.
     slow: Arc<Slow>,
+}
 
 impl Allowed {
     pub(crate) const fn right(&self) -> &Right {
@@ -232,11 +233,11 @@ impl Allowed {
         self.right.shared()
     }
 
-    /// Returns the name of the database.
     pub(crate) const fn slow(&self) -> &Arc<Slow> {
         &self.slow
     }
 
+    /// Returns the name of the database.
     pub(crate) fn name(&self) -> &str {
         &self.right.0.name
     }
@@ -253,7 +254,7 @@ impl Deref for Allowed {
 impl FromRequestParts<Arc<Shared>> for Allowed {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Shared>) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Answer<Self> {
         let right = parts.extensions.get::<Right>().cloned();
         // A route that needs nothing gets no database.
         let right = right.filter(|right| matches!(right.0.need, Need::Of(_)));

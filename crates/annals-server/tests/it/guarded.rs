@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
-use annals::{Abort, Command, Database, Options, Timestamp};
-use annals_server::{NewToken, Role, Server, Tokens};
+use annals::{Abort, Command, Database, Options, RowId, TableNumber, Timestamp, ValueRef};
+use annals_server::{Limits, NewToken, Role, Server, Tokens};
 use reqwest::blocking::Client;
 use serde_json::Value;
 
@@ -51,6 +51,16 @@ fn status_of_head(running: &Running, request: &str, token: Option<&str>, body: &
     String::from_utf8_lossy(&answer[9..]).parse().unwrap()
 }
 
+/// Returns the most bytes that a route takes from one token of many.
+fn most_of(path: &str) -> u64 {
+    match path.rsplit('/').next() {
+        Some("frames") => Limits::default().push,
+        Some("transactions") => 8 << 20,
+        Some("sql") => 6 << 20,
+        _ => 64 << 10,
+    }
+}
+
 #[test]
 fn every_route_asks_for_token_role_and_size_before_it_reads_a_body() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +80,8 @@ fn every_route_asks_for_token_role_and_size_before_it_reads_a_body() {
             let path = path.replace("{name}", "library").replace("{table}", "item");
             let path = path.replace("{id}", "0").replace("{number}", "0").replace("{root}", "0");
             let request = format!("{} {path}", method.to_uppercase());
-            let ask = |token: Option<&str>, body| status_of_head(&running, &request, token, body);
+            let ask =
+                |token: Option<&str>, body: &str| status_of_head(&running, &request, token, body);
             let is_public = matches!(path.as_str(), "/health" | "/ready" | "/v1/openapi.json");
             asked += 1;
             if is_public {
@@ -95,6 +106,12 @@ fn every_route_asks_for_token_role_and_size_before_it_reads_a_body() {
             };
             assert_eq!(ask(Some(right), bodies[0]), 413, "{request} with too much");
             assert_eq!(ask(Some(&admin), bodies[0]), 413, "{request} with too much");
+            let most = most_of(&path);
+            let length = |bytes| format!("Content-Length: {bytes}");
+            assert_eq!(ask(Some(right), &length(most + 1)), 413, "{request} with a byte too much");
+            // A handler that reads the body asks for it; the others answer.
+            let whole = format!("{}\r\nExpect: 100-continue", length(most));
+            assert_ne!(ask(Some(right), &whole), 413, "{request} with {most} bytes");
         }
     }
     assert!(asked >= 30 && writing >= 5, "only {asked} routes, of which {writing} write");
@@ -215,4 +232,74 @@ fn a_procedure_that_outlives_its_token_changes_nothing() {
         assert_eq!((called.join().unwrap(), db.read().account().len()), (401, 0));
     });
     assert_eq!((call(&kept), db.read().account().len()), (200, 1));
+}
+
+/// Creates a table and a row, which is deleted again.
+fn with_deleted_row(path: &Path) -> Database {
+    let (database, item) = (create(path), TableNumber(0));
+    let none: &[ValueRef<'_>] = &[];
+    database.write(|tx| tx.insert(item, none).map(drop)).unwrap();
+    database.write(|tx| tx.delete(item, RowId(0))).unwrap();
+    database
+}
+
+/// The moment at which the row is there, and a comment that makes the whole a text of so many bytes.
+fn restoring(bytes: usize) -> String {
+    let empty = r#"{"moment":"txid:2","comment":""}"#;
+    empty.replace("\"\"", &format!("\"{}\"", "x".repeat(bytes - empty.len())))
+}
+
+#[test]
+fn a_body_of_unknown_length_ends_at_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = with_deleted_row(&folder.path().join("library.annals"));
+    let server = Server::new().database("library", database.clone()).unwrap().open_to_all();
+    let running = Running::start(server);
+    let restore = |bytes: usize| {
+        let request = Client::new().post(format!("{}/t/item/0/restore", running.of("library")));
+        let request = request.header("Content-Type", "application/json");
+        // It is sent in chunks.
+        let body = reqwest::blocking::Body::new(std::io::Cursor::new(restoring(bytes)));
+        request.body(body).send().unwrap().status().as_u16()
+    };
+    let rows = || database.read().table(TableNumber(0)).unwrap().len();
+    assert_eq!((restore(65_537), rows()), (413, 0));
+    assert_eq!((restore(65_536), rows()), (200, 1));
+}
+
+#[test]
+fn a_token_that_ends_while_a_body_comes_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("library.annals");
+    let database = with_deleted_row(&path);
+    let server =
+        Server::new().database_with("library", database.clone(), Tokens::of(&path).unwrap());
+    let running = Running::start(server.unwrap());
+    let restore = |token: &NewToken, meanwhile: &dyn Fn()| {
+        let body = restoring(1000);
+        let (first, rest) = body.split_at(500);
+        let head = format!(
+            "POST /v1/library/t/item/0/restore HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Authorization: Bearer {}\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n{first}",
+            token.token
+        );
+        let mut stream = TcpStream::connect(running.address).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        meanwhile();
+        stream.write_all(rest.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer[9..12].parse::<u16>().unwrap()
+    };
+    let rows = || database.read().table(TableNumber(0)).unwrap().len();
+    let (ended, kept) = (token(&path, Role::Write), token(&path, Role::Write));
+    let revoke = || {
+        // It was admitted before.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(Tokens::of(&path).unwrap().revoke(&ended.stored.id).unwrap());
+        // So long tokens that were read are believed.
+        std::thread::sleep(Duration::from_millis(1500));
+    };
+    assert_eq!((restore(&ended, &revoke), rows()), (401, 0));
+    assert_eq!((restore(&kept, &|| {}), rows()), (200, 1));
 }

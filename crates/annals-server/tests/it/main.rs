@@ -36,4 +36,5 @@ mod suite;
 mod tokens;
 mod told;
 mod transactions;
+mod unread;
 mod web;
