@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use annals::internals::read_while;
 use annals::storage::{Clock as _, SystemClock};
+use annals_replica::Local;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
@@ -17,6 +18,7 @@ use crate::answer::{Answer, CANCELLED, Refusal};
 use crate::blocking;
 use crate::means::{Held, Kind};
 use crate::rights::{Allowed, Right};
+use crate::rows::now;
 
 /// How long work may take.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -116,9 +118,10 @@ impl Allowed {
     ) -> Answer<(T, Held)> {
         let place = self.shared().means.place(self.right(), kind).await?;
         let (asking, waiting) = Work::begin(self.right(), held);
+        let local = Arc::clone(&self.local);
         let run = move || {
             let _place = place;
-            asking.run(work)
+            asking.run(work).map_err(|refusal| unless_unreadable(&local, refusal))
         };
         let done = match kind {
             Kind::Quick => blocking::run(run).await,
@@ -167,6 +170,16 @@ impl Allowed {
         };
         self.text(kind, write).await
     }
+}
+
+/// Returns the refusal of work. Of a file that others write it is that the file can't be read any more, if so: then it says
+/// nothing of what was asked for that this isn't there, or was forgotten.
+fn unless_unreadable(local: &Local, refusal: Refusal) -> Refusal {
+    let is_of_absence = matches!(refusal.status, StatusCode::NOT_FOUND | StatusCode::GONE);
+    if !is_of_absence || local.reader().is_none() {
+        return refusal;
+    }
+    now(local).err().unwrap_or(refusal)
 }
 
 #[cfg(test)]

@@ -294,3 +294,64 @@ fn activity_says_what_was_erased_and_what_was_set_again() {
     expected[2].1["set"] = json!([{ "field": 0, "txid": 13 }]);
     assert_eq!(erased(), expected);
 }
+
+/// The queries of the routes that need one.
+const QUERIES: [(&str, &str); 6] = [
+    ("/chains", "?txid=1,2"),
+    ("/diff", "?from=txid:2"),
+    ("/compare", "?from=txid:2&to=txid:4"),
+    ("/at", "?moment=txid:2"),
+    ("/search", "?text=a"),
+    ("/changes", "?after=2"),
+];
+
+/// A server that only reads a file stands beside the programs that write it, and an erasure replaces that.
+#[test]
+fn no_route_says_of_a_file_that_was_replaced_that_something_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("origin.annals");
+    let database = Options::new().open(&path).unwrap();
+    create(&database);
+    insert(&database, "Ada");
+    let cursor = insert(&database, "Secret");
+    insert(&database, "Eve");
+    let reader = Options::new().open_read_only(&path).unwrap();
+    let server = Server::new().reader("origin", reader, None).unwrap().file("origin", &path);
+    let running = Running::start(server.unwrap().open_to_all());
+    let ask = |rest: &str| {
+        let answer = reqwest::blocking::get(format!("{}{rest}", running.of("origin"))).unwrap();
+        let again = answer.headers().contains_key("retry-after");
+        let (status, text) = (answer.status().as_u16(), answer.text().unwrap());
+        let answer = serde_json::from_str::<Value>(&text).unwrap_or_default();
+        (status, again, answer["error"].as_str().unwrap_or_default().to_owned())
+    };
+    let description = reqwest::blocking::get(format!("{}/v1/openapi.json", running.url)).unwrap();
+    let description: Value = serde_json::from_str(&description.text().unwrap()).unwrap();
+    let paths = description["paths"].as_object().unwrap().iter();
+    let paths = paths.filter(|(_, methods)| !methods["get"].is_null());
+    let paths = paths.filter_map(|(path, _)| path.strip_prefix("/v1/{name}"));
+    // The description of a database is of what the server has read of it.
+    let paths = paths.filter(|path| *path != "/openapi.json").map(|path| {
+        let query = QUERIES.iter().find_map(|(of, query)| (*of == path).then_some(*query));
+        let path = path.replace("{table}", "person").replace("{id}", "0").replace("{txid}", "2");
+        let path = path.replace("{number}", "0").replace("{root}", "9");
+        path + query.unwrap_or_default()
+    });
+    let more = [
+        format!("/frames?after={cursor}"),
+        "/t/person/0?at=txid:3".to_owned(),
+        "/t/person?at=txid:3&file=csv".to_owned(),
+        "/changes?after=1&wait=1".to_owned(),
+    ];
+    let paths: Vec<_> = paths.chain(more).collect();
+    assert!(paths.len() >= 25, "{paths:?}");
+    // There is no image.
+    for path in paths.iter().filter(|path| !path.starts_with("/image/")) {
+        assert_eq!(ask(path).0, 200, "{path}");
+    }
+    database.close().unwrap();
+    erase(&Options::new(), &path, &Erase::new("person", RowId(1))).unwrap();
+    for path in &paths {
+        assert_eq!(ask(path), (503, true, "unreadable".to_owned()), "{path}");
+    }
+}
