@@ -70,7 +70,7 @@ pub(crate) async fn changes(allowed: &Allowed, of: Option<String>, after: Option
         let now = now(&local)?;
         let table = table_or_when_dropped(&now, &of)?;
         let first = after.check(&local)? + 1;
-        // Nothing is new.
+        // Nothing may be new.
         let range = (first, now.txid().max(first));
         let changes = now.changes(range.0..=range.1).map_err(|error| forgotten(&local, error))?;
         let batches = PastBatches::changes(&now, table, changes, Options::for_transport())?;

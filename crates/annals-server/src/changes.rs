@@ -185,10 +185,20 @@ impl After {
         cursor.map_err(|error| Refusal::bad(format!("{name}: write TXID or TXID:CHAIN: {error}")))
     }
 
-    /// Checks that it is in this history, if it says so; returns the transaction.
+    /// Checks that it is in this history, as far as it says so; returns the transaction.
     pub(crate) fn check(self, local: &Local) -> Answer<Txid> {
         match self {
-            Self::Txid(txid) => Ok(txid),
+            Self::Txid(txid) => {
+                let last = local.read().txid();
+                if txid > last {
+                    // Whoever has seen it has another history, and would wait here for what never comes.
+                    let message = format!(
+                        "after: there is no transaction {txid} yet: the last one is {last}"
+                    );
+                    return Err(Refusal::bad(message));
+                }
+                Ok(txid)
+            }
             Self::Cursor(cursor) => match local.source().has(cursor)? {
                 true => Ok(cursor.txid),
                 false => match local.batch(Some(cursor)) {

@@ -14,7 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::changes::{Shown, push_changed, push_changed_fields};
+use crate::changes::{After, Shown, push_changed, push_changed_fields};
 use crate::forgotten::forgotten;
 use crate::means::Kind;
 use crate::openapi;
@@ -229,7 +229,7 @@ impl Parts for List {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Logged {
-    /// The transaction after which the answer begins.
+    /// The transaction after which the answer begins: the last one, or an earlier one.
     after: Option<u64>,
     /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said. It ends after about 8 MiB, too.
     limit: Option<usize>,
@@ -258,7 +258,7 @@ async fn log(
     let read = move |work: &mut Work| {
         let now = now(&local)?;
         let mut text = String::new();
-        let first = Txid(after.unwrap_or(0)) + 1;
+        let first = After::Txid(Txid(after.unwrap_or(0))).check(&local)? + 1;
         // Without an end more of the journal would be read than is sent.
         let last = Txid(first.0.saturating_add(most as u64 - 1));
         if fields == Some(Fields::Changed) {

@@ -188,6 +188,29 @@ fn a_field_that_is_called_id_has_its_full_name() {
         let change = json!({ "op": "insert", "table": "city", "fields": fields });
         post(&running, "/transactions", &json!({ "changes": [change] }).to_string())
     };
+#[test]
+fn what_comes_after_a_later_transaction_than_the_last_one_is_refused() {
+    let running = serve();
+    for (path, accept) in [
+        ("/log", "*/*"),
+        ("/log?fields=changed", "*/*"),
+        ("/changes", "*/*"),
+        ("/changes", "text/event-stream"),
+        ("/changes?table=city", "application/vnd.apache.arrow.stream"),
+    ] {
+        let status_after = |txid: u64| {
+            let sign = if path.contains('?') { '&' } else { '?' };
+            let url = format!("{}{path}{sign}after={txid}", running.of("g"));
+            let answer = Client::new().get(url).header("Accept", accept).send().unwrap();
+            answer.status().as_u16()
+        };
+        // The last one is transaction 4: what follows it isn't there yet.
+        for (txid, status) in [(4, 200), (5, 400), (u64::MAX, 400)] {
+            assert_eq!(status_after(txid), status, "{path} {accept} after {txid}");
+        }
+    }
+}
+
     let (status, message) = insert("id");
     assert_eq!(status, 400);
     assert!(
