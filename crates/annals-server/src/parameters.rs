@@ -31,6 +31,18 @@ impl Parameters {
         Self(object(&openapi["paths"]).into_iter().map(of_path).collect())
     }
 
+    /// Adds those of paths that only answer to `GET`.
+    pub(crate) fn and(
+        mut self,
+        paths: impl IntoIterator<Item = (&'static str, &'static [&'static str])>,
+    ) -> Self {
+        self.0.extend(paths.into_iter().map(|(path, names)| {
+            let names = names.iter().map(|&name| name.to_owned()).collect();
+            (path.to_owned(), BTreeMap::from([("get".to_owned(), names)]))
+        }));
+        self
+    }
+
     fn check(&self, request: &Request) -> Answer<()> {
         let method = match *request.method() {
             Method::HEAD => "get".to_owned(),

@@ -28,6 +28,9 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     asked.merge(past).merge(rest)
 }
 
+/// The parameters of the routes of the page itself, which aren't described: those of each path.
+pub(crate) const PARAMETERS: [(&str, &[&str]); 3] = page::PARAMETERS;
+
 /// Returns the routes of the page itself.
 pub(crate) fn pages() -> axum::Router<Arc<Shared>> {
     page::routes()

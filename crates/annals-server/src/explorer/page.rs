@@ -58,6 +58,10 @@ const ASSETS: &[Asset] = assets! {
     "vendor/preact.js": "text/javascript",
 };
 
+/// The parameters of each path: a browser that enters has a token, and all that the page shows is in the link's fragment.
+pub(super) const PARAMETERS: [(&str, &[&str]); 3] =
+    [("/explore/{name}", &["token"]), ("/explore/{name}/", &[]), ("/explore/{name}/{*file}", &[])];
+
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     let page = Router::new().route("/explore/{name}", get(enter));
     page.route("/explore/{name}/", get(index)).route("/explore/{name}/{*file}", get(file))

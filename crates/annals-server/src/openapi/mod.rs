@@ -14,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::Answer;
+use crate::explorer;
 use crate::parameters::{self, Parameters};
 use crate::rights::Allowed;
 use crate::shared::Shared;
@@ -45,15 +46,17 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(of_all)).routes(routes!(of_one))
 }
 
-/// Adds the description to the routes that it describes, and refuses parameters that it doesn't name.
+/// Adds the description to the routes that it describes, and those of the explorer's page, which it doesn't; refuses
+/// parameters that a route doesn't have.
 pub(crate) fn describe(routes: OpenApiRouter<Arc<Shared>>) -> Router<Arc<Shared>> {
     let (routes, openapi) = routes.split_for_parts();
     // All of it is text and numbers.
     let mut openapi = serde_json::to_value(openapi).unwrap_or_default();
     complete(&mut openapi);
-    let known = Arc::new(Parameters::of(&openapi));
-    let check = axum::middleware::from_fn_with_state(known, parameters::check);
-    routes.layer(Extension(Arc::new(openapi))).layer(check)
+    let known = Parameters::of(&openapi).and(explorer::PARAMETERS);
+    let check = axum::middleware::from_fn_with_state(Arc::new(known), parameters::check);
+    let routes = routes.layer(Extension(Arc::new(openapi)));
+    routes.merge(explorer::pages()).layer(check)
 }
 
 /// Adds what all routes have in common.

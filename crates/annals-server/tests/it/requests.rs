@@ -77,6 +77,14 @@ fn no_route_ignores_a_parameter_that_it_does_not_have() {
         message.contains("did you mean \"limit\"?") && message.contains("as_it_was"),
         "{message}"
     );
+    // The page of the explorer isn't described, and has the same rule.
+    for path in ["", "/", "/main.js"] {
+        let (status, message) = ask(client.get(format!("{}/explore/g{path}?tokne=x", running.url)));
+        assert_eq!(status, 400, "{path}: {message}");
+        assert!(message.starts_with("there is no parameter \"tokne\""), "{path}: {message}");
+        let known = if path.is_empty() { "did you mean \"token\"?" } else { "has no parameters" };
+        assert!(message.contains(known), "{path}: {message}");
+    }
     let head = client.head(format!("{}/t/city?limti=1", running.of("g"))).send().unwrap();
     assert_eq!(head.status().as_u16(), 400);
 }
@@ -181,14 +189,6 @@ fn the_last_id_of_events_is_one_of_this_history() {
 }
 
 #[test]
-fn a_field_that_is_called_id_has_its_full_name() {
-    let running = serve();
-    let insert = |key: &str| {
-        let fields = json!({ key: "FR-62" });
-        let change = json!({ "op": "insert", "table": "city", "fields": fields });
-        post(&running, "/transactions", &json!({ "changes": [change] }).to_string())
-    };
-#[test]
 fn what_comes_after_a_later_transaction_than_the_last_one_is_refused() {
     let running = serve();
     for (path, accept) in [
@@ -211,6 +211,14 @@ fn what_comes_after_a_later_transaction_than_the_last_one_is_refused() {
     }
 }
 
+#[test]
+fn a_field_that_is_called_id_has_its_full_name() {
+    let running = serve();
+    let insert = |key: &str| {
+        let fields = json!({ key: "FR-62" });
+        let change = json!({ "op": "insert", "table": "city", "fields": fields });
+        post(&running, "/transactions", &json!({ "changes": [change] }).to_string())
+    };
     let (status, message) = insert("id");
     assert_eq!(status, 400);
     assert!(
