@@ -193,7 +193,8 @@ impl Open {
         }
         let (name, server) = (name(path)?, std::mem::take(&mut self.server));
         if arguments.read_only && arguments.follow.is_none() {
-            let reader = progress::options().open_read_only(path)?;
+            // What was served, or pulled by a replica, is never undone: so soft commits, which a power cut may lose, aren't shown.
+            let reader = progress::options().hard_only(true).open_read_only(path)?;
             reader.findings().iter().for_each(|finding| notes::note(finding));
             self.server = server.reader(name, reader, Some(tokens))?.file(name, path)?;
             return Ok(());

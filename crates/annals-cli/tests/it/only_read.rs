@@ -1,5 +1,7 @@
 //! A server that only reads, beside a program that writes.
 
+use annals::{Database, Level, Options, TableNumber, ValueRef};
+
 use crate::program::{run, succeed};
 use crate::served::{Served, answer_to, create, wait_until_ready};
 
@@ -61,4 +63,31 @@ fn a_server_that_only_reads_stands_beside_one_that_writes() {
     reading.end();
     let created = run(dir, &["serve", "new.annals", "--create", "--read-only"], b"");
     assert!(!created.status.success() && !dir.join("new.annals").exists());
+}
+
+#[test]
+fn a_server_that_only_reads_shows_what_no_power_cut_undoes() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    // The file is flushed only when this says so.
+    let options = Options::new().level(Level::Soft).background(false);
+    let database = options.open(dir.join("a.annals")).unwrap();
+    let insert = |database: &Database, title: &str| {
+        let insert = |tx: &mut annals::Transaction<'_>| {
+            tx.insert(TableNumber(0), &[ValueRef::String(title)]).map(drop)
+        };
+        database.write(insert).unwrap();
+    };
+    insert(&database, "zero");
+    let reading = Served::start(dir, "127.0.0.1:0", &["--no-token", "--read-only"]);
+    insert(&database, "one");
+    let rows = || answer_to(reading.address(), "/v1/a/t/page");
+    let facts = || answer_to(reading.address(), "/v1/a");
+    assert!(!rows().contains("zero") && !rows().contains("one"), "{}", rows());
+    assert!(facts().contains("\"txid\":1"), "{}", facts());
+    database.hard_checkpoint().unwrap();
+    assert!(rows().contains("zero") && rows().contains("one"), "{}", rows());
+    assert!(facts().contains("\"txid\":3"), "{}", facts());
+    reading.end();
 }
