@@ -113,10 +113,8 @@ fn changes_are_streams() {
     let all: usize =
         read(&format!("{url}?table=city&after=0")).iter().map(RecordBatch::num_rows).sum();
     assert_eq!(all as u64, ROWS + 1);
-    for nothing in ["3", "9"] {
-        assert!(read(&format!("{url}?table=city&after={nothing}")).is_empty(), "{nothing}");
-    }
-    for wrong in ["table=city", "after=0", "table=city&after=x"] {
+    assert!(read(&format!("{url}?table=city&after=3")).is_empty(), "3 is the last one");
+    for wrong in ["table=city", "after=0", "table=city&after=x", "table=city&after=9"] {
         assert_eq!(get(&format!("{url}?{wrong}")).0, 400, "{wrong}");
     }
 }
