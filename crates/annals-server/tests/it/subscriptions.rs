@@ -239,37 +239,6 @@ fn a_subscriber_that_reads_nothing_holds_no_writer_up_and_resumes() {
     assert_eq!(subscriber.last, 65);
 }
 
-/// Those who read nothing share what is there for parts of answers, and the next transaction waits for none of them.
-#[test]
-fn subscribers_that_read_nothing_leave_memory_for_writers() {
-    let database = Database::in_memory().unwrap();
-    create(&database);
-    insert(&database, &[0]);
-    // They are not cut off while this test runs.
-    let silence = Duration::from_secs(600);
-    let limits = Limits { silence, memory: 16 << 20, ..Limits::default() };
-    let server = Server::new().database("origin", database).unwrap().open_to_all();
-    let running = Running::start(server.limits(limits));
-    let subscribers: Vec<_> = (0..12)
-        .map(|_| {
-            let mut stream = TcpStream::connect(running.address).unwrap();
-            let request = "GET /v1/origin/changes?after=0 HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
-            std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
-            stream
-        })
-        .collect();
-    let client = Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
-    let bytes = "QUJD".repeat(100_000);
-    for number in 0..40 {
-        let change = serde_json::json!({ "op": "update", "table": "item", "id": 0, "fields": { "bytes": format!("{bytes}{number:04}") } });
-        let request = client.post(format!("{}/transactions", running.of("origin")));
-        let request = request.header("Content-Type", "application/json");
-        let answer = request.body(serde_json::json!({ "changes": [change] }).to_string()).send();
-        assert_eq!(answer.unwrap().status().as_u16(), 200, "transaction {number}");
-    }
-    drop(subscribers);
-}
-
 /// 4. It keeps little: here, that many wait at the same time, and each gets what is committed.
 #[test]
 fn many_subscribers_wait_and_each_gets_the_next_transaction() {
