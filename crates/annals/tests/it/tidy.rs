@@ -116,15 +116,37 @@ fn the_tutorial_has_one_schema() {
     assert!(readme.contains(&format!("```text\n{commands}```\n")), "README.md shows another one");
 }
 
+/// Returns the folders of the crates that are published, and their manifests.
+fn published() -> Vec<(PathBuf, String)> {
+    let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let with_manifest = folders.map(|folder| {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        (folder, manifest)
+    });
+    with_manifest.filter(|(_, manifest)| !manifest.contains("publish = false")).collect()
+}
+
 #[test]
-fn packages_hold_their_licences() {
-    let others = ["annals-cli", "annals-codegen", "annals-macros", "annals-schema", "annals-tools"];
-    for name in LIBRARY.into_iter().chain(others) {
+fn packages_hold_their_licences_and_all_that_they_are_built_from() {
+    let published = published();
+    assert!(published.len() >= LIBRARY.len());
+    for (folder, manifest) in published {
         for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
             let text = fs::read_to_string(root().join(licence)).unwrap();
             // These are links, which a package holds as files.
-            let path = root().join("crates").join(name).join(licence);
+            let path = folder.join(licence);
             assert_eq!(fs::read_to_string(&path).unwrap(), text, "{}", path.display());
+        }
+        let include = manifest.lines().find(|line| line.starts_with("include = ")).unwrap();
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let is_beside = name.starts_with("LICENSE-")
+                || ["Cargo.toml", "README.md", "tests"].contains(&&*name);
+            let is_in_it = is_beside
+                || include.contains(&format!("\"{name}\""))
+                || include.contains(&format!("\"{name}/**\""));
+            assert!(is_in_it, "{}: isn't in `{include}`", path.display());
         }
     }
 }
