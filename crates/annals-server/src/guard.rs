@@ -133,6 +133,10 @@ fn without_port(authority: &str) -> &str {
 
 /// A name that isn't this server's may have been pointed at it by somebody else (DNS rebinding); an address can't.
 fn check_host(shared: &Shared, request: &Request) -> Answer<()> {
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        // A proxy may have checked another one of them.
+        return Err(Refusal::bad("the request has several Host headers: send one"));
+    }
     let host = authority(request.uri(), request.headers()).unwrap_or_default();
     let name = without_port(host).trim_start_matches('[').trim_end_matches(']');
     let is_address = name.parse::<std::net::IpAddr>().is_ok();

@@ -35,6 +35,15 @@ fn create(path: &Path) -> Database {
     database
 }
 
+#[test]
+fn a_request_of_two_hosts_is_refused() {
+    let server = Server::new().database("memory", Database::in_memory().unwrap());
+    let running = Running::start(server.unwrap().open_to_all());
+    let ask = |line: &str| status_of_head(&running, "GET /v1/memory", None, line);
+    assert_eq!(ask("Accept: */*"), 200);
+    assert_eq!([ask("Host: localhost"), ask("Host: evil.example.org")], [400; 2]);
+}
+
 /// Sends the head of a request, and nothing of its body; returns the status, which must come without it.
 fn status_of_head(running: &Running, request: &str, token: Option<&str>, body: &str) -> u16 {
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
