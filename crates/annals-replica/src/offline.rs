@@ -8,7 +8,7 @@ use annals::internals::{
     last_made_again, open_continuation, rebase, rename_continuation,
 };
 use annals::{Cursor, Database, Error, ErrorKind, Renumbered, Result, Snapshot, Transaction, Txid};
-use annals_storage::{Access, Clock as _, SystemClock};
+use annals_storage::{Access, Clock as _, Directory, SystemClock};
 
 use crate::outgoing::{Way, last_common, send_after};
 use crate::replica::Replica;
@@ -335,6 +335,9 @@ fn is_unused(local: &Continuation) -> bool {
 /// Makes the transactions of a journal, which is a copy with changes of its own, again on the other side: see
 /// [`Replica::rebase`]. The journal stays as it is. What was made again isn't made again another time.
 ///
+/// If it is the file of a replica, whose other side has another history since it was restored from a backup: what was
+/// committed offline follows, and `NAME-local` is renamed as there.
+///
 /// # Errors
 /// As there; `Busy`: another program writes the journal; `Unsupported`: the other side's journal continued in another file
 /// since the last common transaction: clone it again, and apply the changes there.
@@ -345,20 +348,46 @@ pub fn rebase_journal(
     let (directory, name) = annals::internals::locate(journal)?;
     let options = annals::Options::new().create(false);
     let database = options.open(journal)?;
-    let source = Source::new(database.clone());
+    let own = format!("{name}{LOCAL}");
+    let local = open_continuation(&options, &directory, &name, &own, Arc::new(SystemClock))?;
+    let ours = local.as_ref().map_or(&database, |local| &local.database);
+    let source = Source::new(ours.clone());
     let theirs = |txid| Ok(connection.chains(&[txid])?.first().copied().flatten());
     let end = connection.describe()?.end;
     let common = last_common(&theirs, &source, Txid(0), end.txid)?;
+    let ours = Ours { snapshot: ours.read(), source: &source, common };
+    let made = make_again_beside(&database, &directory, &name, connection, &ours)?;
+    if let Some(local) = local {
+        let to = format!("{own}{PUSHED}{}-{:016x}", made.end.txid, made.end.chain);
+        let closed = local.database.close();
+        let renamed = closed.and_then(|()| rename_continuation(&*directory, &own, &to));
+        renamed.map_err(|error| {
+            let end = made.end.txid;
+            let done = format!("the other side has accepted all, up to transaction {end}");
+            error.within(format!("{done}; only the file here can't be put away"))
+        })?;
+    }
+    Ok(made)
+}
+
+/// Makes transactions again on the other side, in a continuation of `database` after the common one, which goes then.
+fn make_again_beside(
+    database: &Database,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    connection: Arc<dyn Connection>,
+    ours: &Ours<'_>,
+) -> Result<Rebased> {
     let own = format!("{name}{REBASE}{:016x}", SystemClock.random());
-    begin_continuation(&database, Some(common), &own)?;
-    let opened = open_continuation(&options, &directory, &name, &own, Arc::new(SystemClock));
+    begin_continuation(database, Some(ours.common), &own)?;
+    let options = annals::Options::new().create(false);
+    let opened = open_continuation(&options, directory, name, &own, Arc::new(SystemClock));
     let made = opened.and_then(|opened| {
         let opened = opened.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("{own}: was removed meanwhile"))
         })?;
         let replica = Replica::over(opened.database, connection);
-        let ours = Ours { snapshot: database.read(), source: &source, common };
-        let made = replica.make_again(&ours, SystemClock.elapsed());
+        let made = replica.make_again(ours, SystemClock.elapsed());
         // What isn't written there is nobody's any more.
         let _ = replica.close();
         made

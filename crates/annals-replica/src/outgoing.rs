@@ -24,14 +24,14 @@ pub struct Sent {
 }
 
 /// Asks the other side to accept all transactions of a journal that it doesn't have. Its own end must be in the
-/// journal. Transactions arrive in order, each wholly or not at all; after an error those that arrived stay, and
-/// pushing again continues there.
+/// journal: it may be an older backup of it. Transactions arrive in order, each wholly or not at all; after an error
+/// those that arrived stay, and pushing again continues there.
 ///
 /// Only hard commits are sent. Others may write the journal meanwhile.
 ///
 /// # Errors
-/// `Diverged`, which names the last common transaction: the other side has transactions that the journal doesn't have,
-/// and nothing was changed. `Unsupported`: the journal continues in a segment that the other side doesn't have: only
+/// `Diverged`, which names the last common transaction: each side has transactions that the other doesn't have, and
+/// nothing was changed. `Unsupported`: the journal continues in a segment that the other side doesn't have: only
 /// the owner of a history begins segments. `Conflict`: others write there meanwhile; those of
 /// [`Connection::push`], of opening the journal, and of the connection.
 pub fn push(connection: &dyn Connection, journal: &Path) -> Result<Sent> {
@@ -39,10 +39,15 @@ pub fn push(connection: &dyn Connection, journal: &Path) -> Result<Sent> {
     let (directory, name) = locate(journal)?;
     let patience = Patience::default();
     let way = Way { connection, directory: &*directory, name: &name, patience };
-    match send_after(&way, &source)? {
-        Some(sent) => Ok(sent),
-        None => Err(diverged(connection, &source, connection.describe()?.end)),
+    if let Some(sent) = send_after(&way, &source)? {
+        return Ok(sent);
     }
+    let (end, own) = (connection.describe()?.end, source.end()?);
+    if connection.chains(&[own.txid])? == [Some(own.chain)] {
+        // It is an older copy, without transactions of its own.
+        return Ok(Sent { transactions: 0, end });
+    }
+    Err(diverged(connection, &source, end))
 }
 
 /// Where to send, and where what is on its way is kept.
@@ -245,6 +250,29 @@ fn diverged(connection: &dyn Connection, source: &Source, end: Cursor) -> Error 
         ),
         Err(error) => error,
     }
+}
+
+/// Adds to the error that the other side doesn't have the end of a history what its user does then.
+pub(crate) fn advised(error: Error, connection: &dyn Connection, source: &Source) -> Error {
+    match lacking(connection, source) {
+        Ok(Some(count)) => error.advising(format_args!(
+            "it lacks the last {count} transaction{} of {}, as an older backup does: `annals push FILE URL` sends them \
+             again",
+            if count == 1 { "" } else { "s" },
+            source.name()
+        )),
+        _ => error.advising(
+            "transactions that only this file has are made again there by `annals push FILE URL --rebase`; then clone it \
+             again",
+        ),
+    }
+}
+
+/// Returns how many transactions the other side lacks; `None` if it has others.
+fn lacking(connection: &dyn Connection, source: &Source) -> Result<Option<u64>> {
+    let end = connection.describe()?.end;
+    let is_before = source.has(end)?;
+    Ok(is_before.then_some(source.end()?.txid.0.saturating_sub(end.txid.0)))
 }
 
 /// Finds the last transaction that two histories have in common, by bisection; `low` is known to be. `theirs` returns

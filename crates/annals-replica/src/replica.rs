@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::internals::{
-    Proposal, begin_replica_in, continue_segment, end_of, follow, hold, locate, propose, spool,
-    take,
+    Origin, Proposal, Source, begin_replica_in, continue_segment, end_of, follow, hold, locate,
+    propose, spool, take,
 };
 use annals::{
     Cursor, Database, Error, ErrorKind, Level, Options, Result, Snapshot, Transaction, Txid,
@@ -14,7 +14,7 @@ use annals::{
 use annals_storage::{Access, Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
 
 use crate::outcome::{Settled, Tries, settle};
-use crate::outgoing::{LONGEST_PAUSE, Push, Pushing};
+use crate::outgoing::{LONGEST_PAUSE, Push, Pushing, advised};
 use crate::{Connection, IntoConnection};
 
 /// How a replica behaves where others write, too, and where the connection breaks.
@@ -153,12 +153,6 @@ impl Replica {
                 replica.pull_before(begun)?;
             }
             Err(error) if error.kind() == ErrorKind::Unreachable => {}
-            Err(error) if error.kind() == ErrorKind::Diverged => {
-                return Err(error.advising(
-                    "transactions that only this file has are made again there by `annals push FILE URL --rebase`; \
-                     then clone it again",
-                ));
-            }
             pulled => drop(pulled?),
         }
         // An error is that of whoever needs it.
@@ -218,7 +212,12 @@ impl Replica {
     /// # Errors
     /// As there.
     pub fn pull_for(&self, wait: Duration) -> Result<u64> {
-        let pulled = self.pull_all(wait);
+        let pulled = self.pull_all(wait).map_err(|error| match error.kind() {
+            ErrorKind::Diverged if self.connection.origin() == Origin::History => {
+                advised(error, &*self.connection, &Source::new(self.database.clone()))
+            }
+            _ => error,
+        });
         self.set_behind(pulled.as_ref().err().map(ToString::to_string));
         pulled
     }

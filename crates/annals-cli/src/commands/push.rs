@@ -137,26 +137,36 @@ fn send(arguments: &Arguments, connection: &Arc<dyn Connection>) -> Result<Rebas
         true => error.advising("with --rebase they are made again, by values"),
         false => error,
     };
-    if annals_replica::has_offline_changes(from) {
-        let replica = Replica::connect_with(
-            Arc::clone(connection),
-            from,
-            &progress::options().create(false),
-            Patience::default(),
-        )?;
-        let sent = match arguments.rebase {
-            true => replica.rebase(),
-            false => replica.push().map(whole).map_err(advised),
-        };
-        let closed = replica.close();
-        return sent.and_then(|sent| closed.map(|()| sent));
-    }
-    match annals_replica::push(&**connection, from) {
+    let whole_file = || match annals_replica::push(&**connection, from) {
         Err(error) if arguments.rebase && differs(&error) => {
             annals_replica::rebase_journal(Arc::clone(connection), from)
         }
         sent => sent.map(whole).map_err(advised),
+    };
+    if !annals_replica::has_offline_changes(from) {
+        return whole_file();
     }
+    let options = progress::options().create(false);
+    let connect =
+        || Replica::connect_with(Arc::clone(connection), from, &options, Patience::default());
+    let (before, replica) = match connect() {
+        // A server of an older backup lacks what the replica had from it, too.
+        Err(error) if differs(&error) => {
+            let sent = whole_file()?;
+            if !annals_replica::has_offline_changes(from) {
+                return Ok(sent);
+            }
+            (sent.transactions, connect()?)
+        }
+        connected => (0, connected?),
+    };
+    let sent = match arguments.rebase {
+        true => replica.rebase(),
+        false => replica.push().map(whole).map_err(advised),
+    };
+    let closed = replica.close();
+    let sent = sent.and_then(|sent| closed.map(|()| sent))?;
+    Ok(Rebased { transactions: before + sent.transactions, ..sent })
 }
 
 /// Prints what was pushed, and the rows that have other ids now.

@@ -157,3 +157,56 @@ fn what_a_killed_rebase_left_goes_when_the_clone_is_opened() {
     assert_eq!(left(), [other]);
     served.end();
 }
+
+#[test]
+fn a_server_of_an_older_backup_gets_what_a_replica_has_and_its_offline_changes() {
+    for others in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        create(dir);
+        succeed(dir, &["backup", "a.annals", "old"], "");
+        let served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+        let of = |url: &str, how: &[&str], lines: &str| {
+            let shell = ["shell", "b.annals", "--replica-of", url];
+            succeed(dir, &[&shell[..], how].concat(), lines);
+        };
+        of(&served.url, &[], "insert page later\n");
+        of(&served.url, &["--offline"], "insert page offline\n");
+        served.end();
+        for name in ["a.annals", "a.annals-image"] {
+            let _ = std::fs::remove_file(dir.join(name));
+        }
+        std::fs::rename(dir.join("old"), dir.join("a.annals")).unwrap();
+        let served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+        let url = served.url.clone();
+        let mut wanted = vec!["later", "offline"];
+        let options: &[&str] = match others {
+            false => &[],
+            true => {
+                succeed(dir, &["shell", "c.annals", "--replica-of", &url], "insert page theirs\n");
+                wanted.push("theirs");
+                &["--rebase"]
+            }
+        };
+        let (_, error) = fail(dir, &["clone", &url, "b.annals"]);
+        let (advice, refusal) = match others {
+            false => ("`annals push FILE URL` sends them again", None),
+            true => ("`annals push FILE URL --rebase`", Some("with --rebase they are made again")),
+        };
+        assert!(error.contains(advice), "{error}");
+        if let Some(refusal) = refusal {
+            let (_, error) = fail(dir, &["push", "b.annals", &url]);
+            assert!(error.contains(refusal), "{error}");
+        }
+        let push = [&["push", "b.annals", &url][..], options].concat();
+        let printed = succeed(dir, &push, "");
+        assert!(printed.contains("pushed 2 transactions"), "{printed}");
+        assert!(!dir.join("b.annals-local").exists());
+        let printed = succeed(dir, &push, "");
+        assert!(printed.contains("pushed 0 transactions"), "{printed}");
+        let select = "SELECT title FROM page ORDER BY title";
+        let titles = succeed(dir, &["sql", &url, select, "--format", "list"], "");
+        assert_eq!(titles.lines().skip(1).collect::<Vec<_>>(), wanted);
+        served.end();
+    }
+}

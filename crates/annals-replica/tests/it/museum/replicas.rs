@@ -5,11 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
-use annals_replica::{Connection, Description, Granted, Local, Patience, Pulled, Pushed, Replica};
+use annals::{
+    Cursor, Database, Error, ErrorKind, FieldNumber, Options, Result, RowId, Snapshot, Transaction,
+    Txid, ValueRef,
+};
+use annals_replica::{
+    Connection, Description, Granted, Local, Patience, Pulled, Pushed, Replica, push,
+    rebase_journal,
+};
 use annals_storage::{Clock as _, Spool, SystemClock};
 
 use crate::archive::{NOTE, create, write};
+use crate::offline::{self, ITEM, PART, insert_item, insert_part};
 
 /// How a connection fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,4 +224,176 @@ fn tigerbeetle_a_request_without_an_answer_ends_and_is_not_called_refused() {
     assert_eq!(kind_of(Failure::Silent), (ErrorKind::UnknownOutcome, 1));
     assert_eq!(kind_of(Failure::Away), (ErrorKind::Unreachable, 0));
     assert_eq!(database.read().table(NOTE).expect("the table").len(), 0);
+}
+
+/// How many visits the clinic has written before its server is lost.
+const VISITS: u64 = 4;
+
+/// Writes a visit: two items, a part of the first, and a change of the visit before.
+fn visit(tx: &mut Transaction<'_>, number: u64) -> Result<()> {
+    let first = insert_item(tx, &format!("{number} a"), 0)?;
+    insert_item(tx, &format!("{number} b"), 0)?;
+    insert_part(tx, first)?;
+    match first.0.checked_sub(2) {
+        None => Ok(()),
+        Some(before) => tx.update(ITEM, RowId(before), FieldNumber(1), ValueRef::Int64(1)),
+    }
+}
+
+/// Returns what a state says, without its ids: the items with their values, and the names of the items that have parts.
+fn contents(snapshot: &Snapshot) -> (Vec<(String, i64)>, Vec<String>) {
+    let items = snapshot.table(ITEM).expect("the table");
+    let item = |row: annals::Row<'_>| {
+        (row.read::<&str>(FieldNumber(0)).to_owned(), row.read(FieldNumber(1)))
+    };
+    let mut all: Vec<_> = items.rows().map(|row| item(row.expect("a row"))).collect();
+    let parts = snapshot.table(PART).expect("the table");
+    let mut with_parts: Vec<_> = parts
+        .rows()
+        .map(|row| match row.expect("a row").value(FieldNumber(0)) {
+            ValueRef::Reference(of) => item(items.get(of).expect("its item")).0,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    all.sort();
+    with_parts.sort();
+    (all, with_parts)
+}
+
+/// A server, a backup of it after each transaction, and clones that know more than a backup.
+struct Clinic {
+    folder: tempfile::TempDir,
+    lost: Database,
+}
+
+impl Clinic {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lost = Options::new().open(folder.path().join("server")).expect("a database");
+        let clinic = Self { folder, lost };
+        clinic.lost.write(offline::create).expect("a schema");
+        clinic.back_up(0);
+        for number in 0..VISITS {
+            clinic.lost.write(|tx| visit(tx, number)).expect("a visit");
+            clinic.back_up(number + 1);
+        }
+        clinic
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn back_up(&self, visits: u64) {
+        let to = self.path(&format!("after-{visits}"));
+        // A backup has what is known to be on permanent storage.
+        self.lost.hard_checkpoint().expect("a checkpoint");
+        let copied = annals_tools::backup(&Options::new(), self.path("server"), to);
+        copied.expect("a backup");
+    }
+
+    /// Copies the backup that has so many visits.
+    fn take(&self, visits: u64, name: &str) -> std::path::PathBuf {
+        let to = self.path(name);
+        for found in std::fs::read_dir(self.folder.path()).expect("a folder") {
+            let found = found.expect("a name").file_name().to_string_lossy().into_owned();
+            if found.starts_with(name) {
+                std::fs::remove_file(self.path(&found)).expect("removing an old copy");
+            }
+        }
+        std::fs::copy(self.path(&format!("after-{visits}")), &to).expect("a copy");
+        to
+    }
+
+    /// Opens the backup that has so many visits, as the server that continues.
+    fn restore(&self, visits: u64) -> (Database, Arc<dyn Connection>) {
+        let server = Options::new().open(self.take(visits, "restored")).expect("a backup");
+        let connection = Arc::new(Local::new(server.clone()));
+        (server, connection)
+    }
+
+    fn had(&self, visits: u64) -> (Vec<(String, i64)>, Vec<String>) {
+        contents(&self.lost.at(Txid(visits + 1)).expect("that moment"))
+    }
+}
+
+/// A server was restored from a backup, and what clients had sent since was never sent again: they remembered that they had.
+/// <https://github.com/medic/cht-core/issues/8093>
+#[test]
+fn cht_core_a_server_of_an_older_backup_gets_all_again_from_its_clones() {
+    let clinic = Clinic::new();
+    for (backup, ann, bob) in cases() {
+        let (server, connection) = clinic.restore(backup);
+        let mut there = backup;
+        for (name, visits) in [("ann", ann), ("bob", bob), ("ann", ann)] {
+            let case = format!("{backup} {ann} {bob}: {name}");
+            let path = clinic.take(visits, name);
+            let connected = Replica::connect(Arc::clone(&connection), &path);
+            if visits > there {
+                let error = connected.expect_err("the server has less");
+                let (kind, text) = (error.kind(), error.to_string());
+                let lacking = format!("lacks the last {} transaction", visits - there);
+                assert_eq!(kind, ErrorKind::Diverged, "{case}: {text}");
+                for part in ["`annals push FILE URL`", &lacking] {
+                    assert!(text.contains(part), "{case}: {part} isn't in {text}");
+                }
+            } else {
+                connected.expect("a clone of the restored server").close().expect("closing");
+                let older = clinic.take(visits, "older");
+                assert_eq!(push(&*connection, &older).expect("nothing new").transactions, 0);
+            }
+            let sent = push(&*connection, &path).expect("a push");
+            assert_eq!(sent.transactions, visits.saturating_sub(there), "{case}");
+            assert_eq!(push(&*connection, &path).expect("again").transactions, 0, "{case}");
+            there = there.max(visits);
+            assert_eq!(contents(&server.read()), clinic.had(there), "{case}");
+            let replica = Replica::connect(Arc::clone(&connection), &path).expect("a clone");
+            assert_eq!(replica.cursor(), server.read().point().into(), "{case}");
+            replica.close().expect("closing");
+        }
+        let (same, now) = (clinic.lost.at(Txid(there + 1)), server.read());
+        assert_eq!(same.expect("a moment").point().chain, now.point().chain, "the same history");
+        server.close().expect("closing");
+    }
+}
+
+/// The same, where others have written to the restored server before the clones came.
+#[test]
+fn cht_core_a_server_of_an_older_backup_keeps_what_others_wrote_since() {
+    let clinic = Clinic::new();
+    for (backup, ann, bob) in cases() {
+        let (server, connection) = clinic.restore(backup);
+        server.write(|tx| insert_item(tx, "new", 7).map(drop)).expect("others");
+        let mut there = backup;
+        for (name, visits) in [("ann", ann), ("bob", bob), ("ann", ann)] {
+            let case = format!("{backup} {ann} {bob}: {name}");
+            let path = clinic.take(visits, name);
+            if visits > backup {
+                let refused = push(&*connection, &path).expect_err("both sides have others");
+                let (kind, text) = (refused.kind(), refused.to_string());
+                assert_eq!(kind, ErrorKind::Diverged, "{case}: {text}");
+                let common = format!("differ after transaction {}", backup + 1);
+                assert!(text.contains(&common), "{case}: {text}");
+                let error = Replica::connect(Arc::clone(&connection), &path).map(drop);
+                let text = error.expect_err("both sides have others").to_string();
+                assert!(text.contains("`annals push FILE URL --rebase`"), "{case}: {text}");
+            }
+            // What another clone has sent is recognized, with the ids that its rows have there.
+            let rebased = rebase_journal(Arc::clone(&connection), &path).expect("a rebase");
+            assert_eq!(rebased.transactions, visits.saturating_sub(there), "{case}");
+            there = there.max(visits);
+            let (mut items, parts) = clinic.had(there);
+            items.push(("new".to_owned(), 7));
+            items.sort();
+            assert_eq!(contents(&server.read()), (items, parts), "{case}");
+        }
+        server.close().expect("closing");
+    }
+}
+
+/// Returns how many visits the backup and two clones have.
+fn cases() -> impl Iterator<Item = (u64, u64, u64)> {
+    let of =
+        |backup| (0..=VISITS).flat_map(move |ann| (0..=VISITS).map(move |bob| (backup, ann, bob)));
+    (0..VISITS).flat_map(of)
 }
