@@ -161,7 +161,7 @@ fn look(directory: &MemoryDirectory) -> annals::Result<String> {
     Ok(content(&snapshot))
 }
 
-/// Sees that the invariants hold, but for what only a writer sees to (docs/decisions/11-references.md): a
+/// Sees that the invariants hold, but for what only a writer sees to (docs/decisions/13-constraints.md): a
 /// journal that another program wrote may break a rule, and is still read as it says.
 fn check(snapshot: &Snapshot) {
     let Err(error) = snapshot.check() else { return };

@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::{self, IoSlice};
 
 /// The most bytes of a run. Longer ones are no faster, and the system's own work is then harder to spread; the
-/// measurements are in `docs/decisions/20-batch-writes.md`.
+/// measurements are in `docs/decisions/18-batches.md`.
 pub const LONGEST_RUN: usize = 1 << 20;
 
 /// The most parts of a run: the system's `IOV_MAX`.

@@ -1,7 +1,7 @@
 //! A map of few entries, and a sort of few items.
 //!
 //! For each type, std's `BTreeMap` adds about five thousand instructions to the build of every program, and `sort` two
-//! thousand. These take three hundred and fifty. See `docs/decisions/31-compile-time.md`.
+//! thousand. These take three hundred and fifty. See `docs/decisions/39-layers.md`.
 
 use std::borrow::Borrow;
 
