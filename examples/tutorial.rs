@@ -19,7 +19,7 @@ fn main() -> annals::Result<()> {
         Ok(tx.comment("wedding")?) // for whoever reads the history
     })?;
 
-    let now = db.read(); // a snapshot: it stays as it is, and never waits
+    let now = db.read(); // a snapshot: it stays as it is, and waits for no writer
     for person in now.person().by_name().prefix("Coulom") {
         let person = person?;
         let home = now.city().get(person.home())?; // follows the reference

@@ -17,7 +17,7 @@
 //! let db = tutorial::Database::open(&path)?;
 //! let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?; // durable here
 //!
-//! let now = db.read(); // a snapshot: it stays as it is, and never waits
+//! let now = db.read(); // a snapshot: it stays as it is, and waits for no writer
 //! assert_eq!(now.city().require(lille)?.name(), "Lille");
 //! assert!(now.city().by_name().get("Lille")?.is_some());
 //!

@@ -34,8 +34,8 @@ use crate::{Error, Result};
 /// A database, open for reading and writing.
 ///
 /// It is a handle, `Send` and `Sync`: a clone costs one reference count, and is a handle of the same open database.
-/// There is one writer at a time, and any number of readers, which never wait. Dropping the last handle closes the
-/// database, and ignores errors of closing; [`Database::close`] closes it for all handles, and returns them.
+/// There is one writer at a time, and any number of readers, which never wait for it. Dropping the last handle closes
+/// the database, and ignores errors of closing; [`Database::close`] closes it for all handles, and returns them.
 /// Dropping waits 5 s at most for a backfill, and then ends it: the next opening replays more. Closing waits for it.
 ///
 /// It belongs to the process that opened it. In a forked child all is an error, also reading the snapshots that
