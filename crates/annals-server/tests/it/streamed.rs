@@ -115,7 +115,10 @@ fn those_whose_token_is_revoked_get_no_whole_answer() {
     let (revoked, kept) = (token(&path), token(&path));
     let open = |token: &NewToken| STREAMS.map(|path| open(&running, path, &token.token));
     let (revoked_streams, kept_streams) = (open(&revoked), open(&kept));
-    std::thread::sleep(Duration::from_millis(500));
+    // All are being answered.
+    for stream in revoked_streams.iter().chain(&kept_streams) {
+        assert_eq!(stream.peek(&mut [0]).unwrap(), 1);
+    }
     assert!(Tokens::of(&path).unwrap().revoke(&revoked.stored.id).unwrap());
     std::thread::sleep(Duration::from_secs(4));
     for (streams, is_kept) in [(revoked_streams, false), (kept_streams, true)] {
