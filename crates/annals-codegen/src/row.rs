@@ -2,11 +2,8 @@
 
 use super::names::TableNames;
 use super::types::Column;
-use super::{Function, block, indent, must_use};
+use super::{Function, block, must_use};
 use annals_schema::{Table, Type};
-
-/// The longest content of a struct literal on one line.
-const MOST_OF_A_LITERAL: usize = 18;
 
 /// Writes the row and its getters.
 pub(super) fn row(table: &Table, owned: &str, columns: &[Column<'_>]) -> String {
@@ -70,15 +67,9 @@ fn copied(owned: &str, columns: &[Column<'_>]) -> String {
             (_, true) => ("", ".map(Into::into)"),
             (_, false) => ("", ".into()"),
         };
-        format!("{0}: {copied}self.{0}(){own}", column.name)
+        format!("    {0}: {copied}self.{0}(){own},\n", column.name)
     });
-    let values: Vec<_> = values.collect();
-    let line = values.join(", ");
-    match line.len() {
-        0 => format!("{owned} {{}}"),
-        1..=MOST_OF_A_LITERAL => format!("{owned} {{ {line} }}"),
-        _ => format!("{owned} {{\n{}}}", indent(&format!("{},\n", values.join(",\n")))),
-    }
+    format!("{owned} {{\n{}}}", values.collect::<String>())
 }
 
 /// Writes the values of a new row.
@@ -262,15 +253,8 @@ impl ::annals::typed::NewRows for Columns<'_> {{
     )
 }
 
-/// Writes a struct literal in a function of an implementation: on one line if rustfmt would.
+/// Writes a struct literal in a function of an implementation.
 fn literal(fields: &[String]) -> String {
-    let line = fields.join(", ");
-    if line.is_empty() {
-        return "Self {}".to_owned();
-    }
-    if line.len() <= MOST_OF_A_LITERAL {
-        return format!("Self {{ {line} }}");
-    }
-    let lines: String = fields.iter().map(|field| format!("{field},\n")).collect();
-    format!("Self {{\n{}        }}", indent(&indent(&indent(&lines))))
+    let lines: String = fields.iter().map(|field| format!("            {field},\n")).collect();
+    format!("Self {{\n{lines}        }}")
 }

@@ -1,5 +1,6 @@
 //! What the compiler says of mistakes: each program in `mistakes/` says in its first lines (`//~`)
-//! what its user must read. Those in `accepted/` must compile without a word.
+//! what its user must read. Those in `accepted/` must compile without a word, and so must files as `annals compile`
+//! writes them.
 //!
 //! All are compiled in one go, as binaries of a package of their own.
 
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 use crate::package::Package;
 
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it");
+/// The program that has generated files, in the folder of the package.
+const GENERATED: &str = "generated.rs";
 
 /// Returns the programs of a folder by name.
 fn programs(folder: &str) -> Vec<(String, PathBuf)> {
@@ -35,7 +38,27 @@ fn package(programs: &[(String, PathBuf)]) -> Package {
             fs::copy(&path, package.folder.join(path.file_name().unwrap())).unwrap();
         }
     }
+    write_generated(&package);
     package
+}
+
+/// The lints of the program that has generated files: all that they don't allow themselves.
+const LINTS: &str = "#![warn(missing_docs, missing_debug_implementations, rust_2018_idioms, trivial_casts, \
+    trivial_numeric_casts, unsafe_code, unused, unused_import_braces, unused_lifetimes, variant_size_differences)]";
+
+/// Writes a program whose modules are generated files, of the schemas that the generator's tests have, too.
+fn write_generated(package: &Package) {
+    let mut program = format!("//! Generated files.\n{LINTS}\n");
+    program += "#[allow(warnings)] mod own_types;\nfn main() {}\n";
+    for name in ["collisions", "evolved", "own", "types", "wide"] {
+        let schema = format!("../../../annals-codegen/tests/it/golden/{name}.schema");
+        let schema = fs::read_to_string(Path::new(TESTS).join(schema)).unwrap();
+        let code = annals_codegen::generate(&annals_schema::parse(&schema).unwrap());
+        package.write(&format!("{name}.rs"), &code);
+        program += &format!("pub mod {name};\n");
+    }
+    fs::copy(Path::new(TESTS).join("own_types.rs"), package.folder.join("own_types.rs")).unwrap();
+    package.write(GENERATED, &program);
 }
 
 /// Compiles all programs, and returns what the compiler says of each.
@@ -80,7 +103,8 @@ fn the_guide_explains_what_the_compiler_cannot() {
 
 #[test]
 fn the_compiler_says_what_to_do() {
-    let (mistakes, accepted) = (programs("mistakes"), programs("accepted"));
+    let (mistakes, mut accepted) = (programs("mistakes"), programs("accepted"));
+    accepted.push(("generated".to_owned(), GENERATED.into()));
     let all: Vec<_> = mistakes.iter().chain(&accepted).cloned().collect();
     let said = said(&all);
     let mut wrong = String::new();

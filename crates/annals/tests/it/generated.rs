@@ -1,5 +1,5 @@
-//! Compiles what the generator writes, under lints as strict as a user could set: the golden files
-//! of `annals-codegen`, and the macro's output.
+//! Compiles what the generator writes, under lints as strict as a user could set: the golden file
+//! of `annals-codegen`, and the macro's output for its other schemas.
 
 #![deny(
     warnings,
@@ -37,24 +37,15 @@
     reason = "the workspace's"
 )]
 
-#[rustfmt::skip]
-#[path = "../../../annals-codegen/tests/it/golden/collisions.rs"]
-pub(crate) mod collisions;
-#[rustfmt::skip]
-#[path = "../../../annals-codegen/tests/it/golden/evolved.rs"]
-pub(crate) mod evolved;
-#[rustfmt::skip]
-#[path = "../../../annals-codegen/tests/it/golden/own.rs"]
-pub(crate) mod own;
-#[rustfmt::skip]
 #[path = "../../../annals-codegen/tests/it/golden/tutorial.rs"]
 pub(crate) mod tutorial;
-#[rustfmt::skip]
-#[path = "../../../annals-codegen/tests/it/golden/types.rs"]
-pub(crate) mod types;
-#[rustfmt::skip]
-#[path = "../../../annals-codegen/tests/it/golden/wide.rs"]
-pub(crate) mod wide;
+
+// `compiler` compiles the files of these.
+annals::schema!(pub(crate) mod collisions = "../annals-codegen/tests/it/golden/collisions.schema");
+annals::schema!(pub(crate) mod evolved = "../annals-codegen/tests/it/golden/evolved.schema");
+annals::schema!(pub(crate) mod own = "../annals-codegen/tests/it/golden/own.schema");
+annals::schema!(pub(crate) mod types = "../annals-codegen/tests/it/golden/types.schema");
+annals::schema!(pub(crate) mod wide = "../annals-codegen/tests/it/golden/wide.schema");
 
 /// What the macro makes of a file in its default module.
 mod by_macro {

@@ -2,6 +2,7 @@
 //!
 //! Edit the schema, not this. [`Database`] is where to start; each table has a module.
 
+#![cfg_attr(rustfmt, rustfmt::skip)]
 #![allow(
     bindings_with_variant_name,
     dead_code,
@@ -41,8 +42,7 @@ impl ::annals::typed::TypedSchema for Schema {
     type Writing<'db> = Tables<::annals::Transaction<'db>>;
 
     fn schema() -> ::annals::Result<&'static ::annals::Schema> {
-        static PARSED: ::annals::typed::CompiledSchema =
-            ::annals::typed::CompiledSchema::new(SCHEMA);
+        static PARSED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSchema::new(SCHEMA);
         PARSED.get()
     }
 
@@ -72,9 +72,7 @@ impl ::annals::typed::TypedSchema for Schema {
     }
 
     #[inline]
-    fn transaction_mut<'t, 'db>(
-        tables: &'t mut Self::Writing<'db>,
-    ) -> &'t mut ::annals::Transaction<'db> {
+    fn transaction_mut<'t, 'db>(tables: &'t mut Self::Writing<'db>) -> &'t mut ::annals::Transaction<'db> {
         &mut tables.0
     }
 
@@ -253,7 +251,9 @@ pub mod city {
     impl<'a> From<&'a Row<'_>> for New<'a> {
         #[inline]
         fn from(row: &'a Row<'_>) -> Self {
-            Self { name: row.name() }
+            Self {
+                name: row.name(),
+            }
         }
     }
 
@@ -312,8 +312,7 @@ pub mod city {
     }
 
     /// The column `name`, to be read and written in many rows at once.
-    pub const NAME: ::annals::typed::Column<Kind, &'static str> =
-        ::annals::typed::Column::new(::annals::FieldNumber(0));
+    pub const NAME: ::annals::typed::Column<Kind, &'static str> = ::annals::typed::Column::new(::annals::FieldNumber(0));
 
     /// A row of `city` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
@@ -414,10 +413,7 @@ pub mod city {
 
         /// Returns the rows whose `name` is in the bounds.
         #[inline]
-        pub fn range<'k>(
-            &self,
-            bounds: impl ::std::ops::RangeBounds<&'k str>,
-        ) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn range<'k>(&self, bounds: impl ::std::ops::RangeBounds<&'k str>) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.range(&[], bounds)
         }
 
@@ -550,11 +546,7 @@ pub mod person {
         type Kind = Kind;
         #[inline]
         fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
-            let values = [
-                self.first_name.into(),
-                self.last_name.into(),
-                self.home.into(),
-            ];
+            let values = [self.first_name.into(), self.last_name.into(), self.home.into()];
             take(&values)
         }
     }
@@ -585,11 +577,7 @@ pub mod person {
         type Kind = Kind;
         #[inline]
         fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
-            let vectors = [
-                self.first_name.into(),
-                self.last_name.into(),
-                self.home.into(),
-            ];
+            let vectors = [self.first_name.into(), self.last_name.into(), self.home.into()];
             take(&vectors)
         }
     }
@@ -621,11 +609,7 @@ pub mod person {
         type Kind = Kind;
         #[inline]
         fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
-            let values = [
-                ::annals::ValueRef::from(self.first_name.as_str()),
-                ::annals::ValueRef::from(self.last_name.as_str()),
-                ::annals::ValueRef::from(self.home),
-            ];
+            let values = [::annals::ValueRef::from(self.first_name.as_str()), ::annals::ValueRef::from(self.last_name.as_str()), ::annals::ValueRef::from(self.home)];
             take(&values)
         }
     }
@@ -647,16 +631,13 @@ pub mod person {
     }
 
     /// The column `first_name`, to be read and written in many rows at once.
-    pub const FIRST_NAME: ::annals::typed::Column<Kind, &'static str> =
-        ::annals::typed::Column::new(::annals::FieldNumber(0));
+    pub const FIRST_NAME: ::annals::typed::Column<Kind, &'static str> = ::annals::typed::Column::new(::annals::FieldNumber(0));
 
     /// The column `last_name`, to be read and written in many rows at once.
-    pub const LAST_NAME: ::annals::typed::Column<Kind, &'static str> =
-        ::annals::typed::Column::new(::annals::FieldNumber(1));
+    pub const LAST_NAME: ::annals::typed::Column<Kind, &'static str> = ::annals::typed::Column::new(::annals::FieldNumber(1));
 
     /// The column `home`, to be read and written in many rows at once.
-    pub const HOME: ::annals::typed::Column<Kind, Option<super::city::Id>> =
-        ::annals::typed::Column::new(::annals::FieldNumber(2));
+    pub const HOME: ::annals::typed::Column<Kind, Option<super::city::Id>> = ::annals::typed::Column::new(::annals::FieldNumber(2));
 
     /// A row of `person` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
@@ -696,14 +677,8 @@ pub mod person {
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_home(
-            &mut self,
-            home: impl ::annals::typed::OrNull<super::city::Id>,
-        ) -> ::annals::Result<&mut Self> {
-            self.0.set(
-                ::annals::FieldNumber(2),
-                ::annals::typed::nullable::<super::city::Id>(home),
-            )?;
+        pub fn set_home(&mut self, home: impl ::annals::typed::OrNull<super::city::Id>) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), ::annals::typed::nullable::<super::city::Id>(home))?;
             Ok(self)
         }
     }
@@ -759,11 +734,7 @@ pub mod person {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn with_last_name_and_first_name(
-            &self,
-            last_name: &str,
-            first_name: &str,
-        ) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_last_name_and_first_name(&self, last_name: &str, first_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[last_name.into(), first_name.into()])
         }
 
@@ -775,10 +746,7 @@ pub mod person {
 
         /// Returns the rows whose `last_name` is in the bounds.
         #[inline]
-        pub fn range<'k>(
-            &self,
-            bounds: impl ::std::ops::RangeBounds<&'k str>,
-        ) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn range<'k>(&self, bounds: impl ::std::ops::RangeBounds<&'k str>) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.range(&[], bounds)
         }
 
@@ -790,22 +758,13 @@ pub mod person {
 
         /// Returns the rows with these leading fields whose `first_name` begins with a prefix.
         #[inline]
-        pub fn prefix_with_last_name(
-            &self,
-            last_name: &str,
-            first_name: &str,
-        ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index
-                .prefix(&[last_name.into()], first_name.as_bytes())
+        pub fn prefix_with_last_name(&self, last_name: &str, first_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.prefix(&[last_name.into()], first_name.as_bytes())
         }
 
         /// Returns the rows with these leading fields whose `first_name` is in the bounds.
         #[inline]
-        pub fn range_with_last_name<'k>(
-            &self,
-            last_name: &str,
-            first_name: impl ::std::ops::RangeBounds<&'k str>,
-        ) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn range_with_last_name<'k>(&self, last_name: &str, first_name: impl ::std::ops::RangeBounds<&'k str>) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.range(&[last_name.into()], first_name)
         }
 
@@ -814,10 +773,7 @@ pub mod person {
         /// # Errors
         /// The rows can't be loaded.
         #[inline]
-        pub fn cursor_at_last_name(
-            &self,
-            last_name: &str,
-        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+        pub fn cursor_at_last_name(&self, last_name: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[last_name.into()])
         }
 
@@ -826,11 +782,7 @@ pub mod person {
         /// # Errors
         /// The rows can't be loaded.
         #[inline]
-        pub fn cursor_at(
-            &self,
-            last_name: &str,
-            first_name: &str,
-        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+        pub fn cursor_at(&self, last_name: &str, first_name: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[last_name.into(), first_name.into()])
         }
     }
