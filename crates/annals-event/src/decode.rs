@@ -22,7 +22,7 @@ pub struct Context {
 /// Takes the events of a frame, in their order.
 pub trait Sink {
     /// The most consecutive rows that are passed together; 1 if each insert is an event.
-    const RUN: usize;
+    const RUN: usize = 1;
 
     /// Takes an event. `schema` is the one before it.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
@@ -34,27 +34,23 @@ pub trait Sink {
     /// Takes `count` rows, at least two, with ids from `first` on: the values of each field.
     fn rows(
         &mut self,
-        table: TableNumber,
-        first: RowId,
-        count: u64,
-        columns: &[Vec<ValueRef<'_>>],
-    ) -> Result<()>;
+        _table: TableNumber,
+        _first: RowId,
+        _count: u64,
+        _columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        debug_assert!(false, "nobody asked for runs");
+        Ok(())
+    }
 }
 
 /// Takes one event after another.
 struct Each<'s, F>(&'s mut F);
 
 impl<F: FnMut(&Schema, &Event<'_>) -> Result<()>> Sink for Each<'_, F> {
-    const RUN: usize = 1;
-
     #[inline]
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         self.0(schema, event)
-    }
-
-    fn rows(&mut self, _: TableNumber, _: RowId, _: u64, _: &[Vec<ValueRef<'_>>]) -> Result<()> {
-        debug_assert!(false, "nobody asked for runs");
-        Ok(())
     }
 }
 

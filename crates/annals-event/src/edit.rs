@@ -1,6 +1,6 @@
 //! Editing: a frame's events with others in the place of some. Unchanged events are copied byte for byte.
 
-use annals_schema::{RowId, Schema, TableNumber, ValueRef};
+use annals_schema::{RowId, Schema};
 
 use super::decode::{Sink, decode_to};
 use super::{Encoder, Event, opcode};
@@ -44,8 +44,6 @@ struct Editing<'e, E> {
 }
 
 impl<E: Edit> Sink for Editing<'_, E> {
-    const RUN: usize = 1;
-
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         let code = self.payload.get(self.at).copied().unwrap_or_default();
         let new = &mut self.new;
@@ -54,11 +52,6 @@ impl<E: Edit> Sink for Editing<'_, E> {
             encoder(code, event).encode(schema, event, &mut out);
             *new = Some(out);
         })
-    }
-
-    fn rows(&mut self, _: TableNumber, _: RowId, _: u64, _: &[Vec<ValueRef<'_>>]) -> Result<()> {
-        debug_assert!(false, "nobody asked for runs");
-        Ok(())
     }
 
     fn end(&mut self, left: usize, _: crate::Context) {

@@ -1,6 +1,6 @@
 //! Cutting the events of a frame into blocks, with an entry for the rows that each changes.
 
-use annals_schema::{FieldNumber, RowId, Schema, TableNumber, ValueRef};
+use annals_schema::{FieldNumber, RowId, Schema, TableNumber};
 
 use super::about::{BLOCKS, COMMENTED, COMMENTS, SMALL, table_key};
 use super::block::{Block, Bytes, Rows};
@@ -267,8 +267,6 @@ impl<'p> Cutter<'p> {
 }
 
 impl event::Sink for Cutter<'_> {
-    const RUN: usize = 1;
-
     #[inline]
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         let (table, first, count) = match *event {
@@ -325,9 +323,5 @@ impl event::Sink for Cutter<'_> {
             }
         }
         self.done = end;
-    }
-
-    fn rows(&mut self, _: TableNumber, _: RowId, _: u64, _: &[Vec<ValueRef<'_>>]) -> Result<()> {
-        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use annals_schema::{RowId, Schema, TableNumber, Timestamp, Txid, ValueRef};
+use annals_schema::{RowId, Schema, TableNumber, Timestamp, Txid};
 
 use super::about::{
     About, BLOCKS, COMMANDS, COMMENTED, MARKS, Part, TRANSACTIONS, damaged, table_key, unzigzag,
@@ -480,20 +480,8 @@ fn decode(
 ) -> Result<()> {
     struct Each<'v, 's>(&'v mut Visit<'s>);
     impl event::Sink for Each<'_, '_> {
-        const RUN: usize = 1;
-
         fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
             (self.0)(schema, event)
-        }
-
-        fn rows(
-            &mut self,
-            _: TableNumber,
-            _: RowId,
-            _: u64,
-            _: &[Vec<ValueRef<'_>>],
-        ) -> Result<()> {
-            Ok(())
         }
     }
     event::decode_from(context, bytes, 0, schema, &mut Each(visit))

@@ -182,8 +182,6 @@ struct Passing<'s, S> {
 }
 
 impl<S: Sink> event::Sink for Passing<'_, S> {
-    const RUN: usize = 1;
-
     #[inline]
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         self.is_event = true;
@@ -196,10 +194,6 @@ impl<S: Sink> event::Sink for Passing<'_, S> {
             self.sink.bytes(self.left.saturating_sub(left));
             self.left = left;
         }
-    }
-
-    fn rows(&mut self, _: TableNumber, _: RowId, _: u64, _: &[Vec<ValueRef<'_>>]) -> Result<()> {
-        Err(Error::invalid("nobody asked for runs"))
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use annals_schema::{Schema, TableNumber, Txid, ValueRef};
+use annals_schema::{Schema, TableNumber, Txid};
 
 use crate::event::{self, Event, compact, opcode};
 use crate::journal::segments::Place;
@@ -272,8 +272,6 @@ struct Trying<'t, 'p> {
 }
 
 impl event::Sink for Trying<'_, '_> {
-    const RUN: usize = 1;
-
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         if let Err(error) = self.store.apply(event) {
             self.what = Some(describe(schema, event));
@@ -291,17 +289,6 @@ impl event::Sink for Trying<'_, '_> {
             self.table = number.map(TableNumber);
         }
         self.item = self.payload.len().saturating_sub(left);
-    }
-
-    fn rows(
-        &mut self,
-        _: TableNumber,
-        _: annals_schema::RowId,
-        _: u64,
-        _: &[Vec<ValueRef<'_>>],
-    ) -> Result<()> {
-        debug_assert!(false, "nobody asked for runs");
-        Ok(())
     }
 }
 
