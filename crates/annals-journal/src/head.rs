@@ -272,6 +272,13 @@ fn has_frame(storage: &dyn Storage, name: &str) -> bool {
     bytes == Some(format::FRAME_MAGIC)
 }
 
+/// True if bytes may be the beginning of a journal or of frames, as far as there are some.
+#[must_use]
+pub fn may_begin_journal(bytes: &[u8]) -> bool {
+    let begins = |magic: &[u8]| bytes.iter().zip(magic).all(|(byte, magic)| byte == magic);
+    begins(&format::MAGIC) || begins(&format::FRAME_MAGIC)
+}
+
 /// Refuses files that this version can't read, and invalid ones.
 fn refuse_strange(header: &Header, name: &str) -> Result<()> {
     features::refuse_reading(header, name)?;

@@ -59,7 +59,7 @@ pub use create::{create, keep_name, new_header};
 pub use device::{create_on, is_blank};
 pub use features::refuse_reading;
 pub use frame::{FrameHeader, Outline, Trailer};
-pub use head::{Head, first_slot, head_with, holder, live, segment_hash};
+pub use head::{Head, first_slot, head_with, holder, live, may_begin_journal, segment_hash};
 pub use outcome::Settled;
 pub use reader::{Frame, FrameReader};
 pub use recover::{join, refuse, settle, settle_shared};

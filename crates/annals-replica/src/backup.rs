@@ -14,9 +14,9 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use annals::internals::{Source, Witness, confirm_by, locate};
+use annals::internals::{Known, Source, Witness, confirm_by, locate};
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Cursor, Database, Error, ErrorKind, Options, Result};
+use annals::{Cursor, Database, Error, ErrorKind, Options, Result, Snapshot};
 use annals_storage::{Directory, Spool};
 
 use crate::connection::BATCH;
@@ -35,6 +35,8 @@ pub struct Backup {
     /// The directory for spools.
     directory: Arc<dyn Directory>,
     name: String,
+    /// The places of the journal that were found.
+    places: Arc<Known>,
     /// The end of the backup as it is known, while frames are sent to it; `None`: it must be asked.
     end: Mutex<Option<Cursor>>,
     state: Mutex<State>,
@@ -73,8 +75,8 @@ impl Backup {
         };
         let state =
             Mutex::new(State { problem: Some(problem), is_confirming: false, is_over: false });
-        let (end, changed) = (Mutex::default(), Condvar::new());
-        let backup = Arc::new(Self { connection, directory, name, end, state, changed });
+        let (places, end, changed) = (Arc::default(), Mutex::default(), Condvar::new());
+        let backup = Arc::new(Self { connection, directory, name, places, end, state, changed });
         confirm_by(database, Arc::clone(&backup) as Arc<dyn Witness>);
         let (following, source) = (Arc::clone(&backup), Source::new(database.clone()));
         std::thread::Builder::new()
@@ -270,11 +272,12 @@ impl Drop for Confirming<'_> {
 }
 
 impl Witness for Backup {
-    fn confirm(&self, source: &Source) -> Result<()> {
+    fn confirm(&self, written: &Snapshot) -> Result<()> {
+        let source = Source::of_written(written, &self.places);
         let mut pause = Duration::from_millis(20);
         let _confirming = Confirming::begin(self);
         loop {
-            let sent = self.send(&mut self.known(), source);
+            let sent = self.send(&mut self.known(), &source);
             let Err(error) = sent else { return Ok(()) };
             if self.pause(pause) {
                 let message = format!("the server ended while it waited for its backup: {error}");

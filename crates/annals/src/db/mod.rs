@@ -59,11 +59,12 @@ pub use continuation::{
     Continuation, LOCAL, PUSHED, REBASE, begin_continuation, open_continuation, rename_continuation,
 };
 pub use embedded::Embedded;
+pub use engine::group::Witness;
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
 pub use handle::blobs::BlobReader;
 pub use handle::checks::{Checked, Proposed};
-pub use handle::database::Database;
+pub use handle::database::{Database, begin_while};
 pub use handle::pending::{Commit, Pending};
 pub use handle::savepoints::Savepoint;
 pub use handle::transaction::Transaction;
@@ -80,10 +81,10 @@ pub use inspection::{
     HeadInspection, HistoryInspection, ImageInspection, ImageRoot, Inspection, OldestReader,
     SegmentInspection,
 };
-pub use options::{Options, locate};
+pub use options::{Options, locate, watch};
 pub use outcome::{Forgotten, Older, Restarted};
 pub use pack::{Packed, write_state};
-pub use present::snapshot::Snapshot;
+pub use present::snapshot::{Snapshot, check_origin};
 pub use reader::Reader;
 pub use rebase::{Rebased, Renumbered, last_made_again, rebase};
 pub use replay::scan::Sink;
@@ -91,9 +92,9 @@ pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
 pub use replication::{
     Batch, Beginning, Carrying, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind,
-    Origin, Proposal, SegmentStart, Source, SourceFacts, Witness, begin_replica, begin_replica_in,
-    check_readable, continue_segment, count_frames, frames_up_to, head_up_to, segment_number,
-    upgrade_in,
+    Known, Origin, Proposal, SegmentStart, Source, SourceFacts, begin_replica, begin_replica_in,
+    check_readable, confirm_by, continue_segment, count_frames, end_of, extend, follow,
+    frames_up_to, head_up_to, hold, propose, segment_number, settle, spool, take, upgrade_in,
 };
 pub use replication::{End, last_clock_time, transaction_ends};
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};

@@ -300,11 +300,6 @@ impl Options {
         if self.memory == 0 { storage::memory_for_pages() } else { self.memory }
     }
 
-    /// Returns the progress callback of an operation.
-    pub(crate) fn watch(&self) -> Option<Watch> {
-        self.watch.clone()
-    }
-
     /// Refuses settings that make no sense.
     pub(super) fn check(&self) -> Result<()> {
         if self.shared && self.retention != Retention::default() {
@@ -323,6 +318,12 @@ impl Options {
             self.sector
         )))
     }
+}
+
+/// Returns the progress callback of an operation with these options.
+#[must_use]
+pub fn watch(options: &Options) -> Option<Watch> {
+    options.watch.clone()
 }
 
 /// Splits a path into a directory and a name in it.

@@ -21,7 +21,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use crate::db::engine::core::{Core, Writing};
 use crate::db::engine::group::{Group, Queue, Waiting};
 use crate::db::present::segment::JournalFile;
-use crate::db::present::snapshot::Published;
+use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::threads::this_thread;
 use crate::journal::{Level, Point, lock};
 use crate::store::View;
@@ -105,7 +105,7 @@ impl Group {
     fn add(&self, point: Point, request: Request, view: Arc<View>) -> bool {
         let thread = if request.is_foreign { FOREIGN } else { this_thread() };
         // What another place has must not get lost here.
-        let level = match (request.level, self.confirm.get()) {
+        let level = match (request.level, self.witness.get()) {
             (Level::Soft, Some(_)) => Level::Checksummed,
             (level, _) => level,
         };
@@ -181,11 +181,11 @@ impl Group {
         queue
     }
 
-    /// Returns once the other place, if there is one, has all up to `target`.
+    /// Returns once the witness, if there is one, has all up to `target`.
     fn confirm(&self, file: &Arc<JournalFile>, target: Point) -> Result<()> {
-        let Some(confirm) = self.confirm.get() else { return Ok(()) };
-        let view = Arc::clone(&self.published().view);
-        confirm.confirm(Published { view, point: target, file: Arc::clone(file) })
+        let Some(witness) = self.witness.get() else { return Ok(()) };
+        let (view, file) = (Arc::clone(&self.published().view), Arc::clone(file));
+        witness.confirm(&Snapshot::new(Arc::new(Published { view, point: target, file })))
     }
 
     /// Publishes, in order, all commits up to `target`, and soft commits right after.

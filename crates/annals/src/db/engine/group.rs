@@ -24,7 +24,7 @@ use crate::db::changes::feed::Feed;
 use crate::db::changes::feed::Slot;
 use crate::db::engine::counts::Counts;
 use crate::db::present::segment::{Current, JournalFile};
-use crate::db::present::snapshot::Published;
+use crate::db::present::snapshot::{Published, Snapshot};
 use crate::journal::{Level, Point, lock};
 use crate::storage::Clock;
 use crate::store::{Rescue, Shown, View};
@@ -53,13 +53,18 @@ pub(in crate::db) struct Group {
     /// Rebuilds views after the loss of a page.
     rescue: OnceLock<Weak<dyn Rescue>>,
     /// Another place that must have a commit before it is acknowledged.
-    pub(super) confirm: OnceLock<Arc<dyn Confirm>>,
+    pub(super) witness: OnceLock<Arc<dyn Witness>>,
 }
 
-/// Another place, which must have each commit before it is acknowledged.
-pub(in crate::db) trait Confirm: std::fmt::Debug + Send + Sync {
-    /// Returns once that place has all up to a commit, which is flushed here. An error is final for this handle.
-    fn confirm(&self, written: Published) -> Result<()>;
+/// A place elsewhere that must have each commit before it is acknowledged and seen here: a synchronous backup.
+pub trait Witness: std::fmt::Debug + Send + Sync {
+    /// Returns once that place has all up to the end of a snapshot, on permanent storage. The commits are flushed
+    /// here, seen by nobody yet, and all later ones wait. The rows of the snapshot may be older.
+    ///
+    /// # Errors
+    /// It never will: the outcome of the commits is unknown then, and nothing more can be written until the database
+    /// is opened again. A place that can't be reached is no error, but is waited for.
+    fn confirm(&self, written: &Snapshot) -> Result<()>;
 }
 
 #[derive(Debug, Default)]
@@ -106,7 +111,7 @@ impl Group {
             is_patient: true,
             counts: Counts::default(),
             rescue: OnceLock::new(),
-            confirm: OnceLock::new(),
+            witness: OnceLock::new(),
         }
     }
 
@@ -122,16 +127,15 @@ impl Group {
         view.rescued_by(rescue, Shown { txid: point.txid.0, is_adapted: false });
     }
 
-    /// Acknowledges commits only when another place has them, too. Its first caller decides.
-    pub(in crate::db) fn confirm_by(&self, confirm: Arc<dyn Confirm>) {
-        let _ = self.confirm.set(confirm);
+    /// Acknowledges commits only when a witness has them, too. Its first caller decides.
+    pub(in crate::db) fn confirm_by(&self, witness: Arc<dyn Witness>) {
+        let _ = self.witness.set(witness);
     }
 
-    /// Returns once the other place, if there is one, has all that is acknowledged, and the seals before.
+    /// Returns once the witness, if there is one, has all that is acknowledged, and the seals before.
     pub(super) fn settle_elsewhere(&self) -> Result<()> {
-        let Some(confirm) = self.confirm.get() else { return Ok(()) };
-        let Published { view, point, file } = &*self.published();
-        confirm.confirm(Published { view: Arc::clone(view), point: *point, file: Arc::clone(file) })
+        let Some(witness) = self.witness.get() else { return Ok(()) };
+        witness.confirm(&Snapshot::new(self.published()))
     }
 
     /// Publishes a view.

@@ -48,6 +48,19 @@ pub struct Database {
 
 brief!(Database, "Database", "file": |it| it.inner().file().name, "level": |it| it.inner().level);
 
+/// Begins a transaction, as [`Database::begin`] does. In shared mode it waits for other processes up to `timeout`, or
+/// that of the options, and while `is_wanted`, which it asks all the time.
+///
+/// # Errors
+/// Those of [`Database::begin`]; `Busy`; `Cancelled`: it isn't wanted any more.
+pub fn begin_while<'db>(
+    database: &'db Database,
+    timeout: Option<Duration>,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<Transaction<'db>> {
+    database.begin_by(|segment| segment.take_turn_while(timeout, is_wanted))
+}
+
 /// The parts of an open database.
 pub(in crate::db) struct Setup {
     pub(in crate::db) writer: Writer,
@@ -170,15 +183,6 @@ impl Database {
     /// can't be truncated.
     pub fn begin(&self) -> Result<Transaction<'_>> {
         self.begin_by(Segment::take_turn)
-    }
-
-    /// Begins a transaction; in shared mode waits up to `timeout`, or that of the [`Options`], and while `is_wanted`.
-    pub(crate) fn begin_while(
-        &self,
-        timeout: Option<Duration>,
-        is_wanted: &dyn Fn() -> bool,
-    ) -> Result<Transaction<'_>> {
-        self.begin_by(|segment| segment.take_turn_while(timeout, is_wanted))
     }
 
     fn begin_by(&self, take: impl Fn(&Segment) -> Result<()>) -> Result<Transaction<'_>> {

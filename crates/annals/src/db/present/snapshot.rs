@@ -34,12 +34,7 @@ impl Snapshot {
 
     /// Returns what was published, to the process that opened the database; fails in a child that was forked since.
     pub(in crate::db) fn here(&self) -> Result<&Arc<Published>> {
-        self.check_origin().map(|()| &self.published)
-    }
-
-    /// Fails in a process that was forked since the database was opened.
-    pub(crate) fn check_origin(&self) -> Result<()> {
-        self.published.file.check_origin()
+        check_origin(self).map(|()| &self.published)
     }
 
     /// Returns the state of a database as a process sees it that was forked since: each read of it is an error.
@@ -61,6 +56,14 @@ impl Snapshot {
     pub fn point(&self) -> Point {
         self.published.point
     }
+}
+
+/// Fails in a process that was forked since a state's database was opened.
+///
+/// # Errors
+/// `Poisoned`.
+pub fn check_origin(snapshot: &Snapshot) -> Result<()> {
+    snapshot.published.file.check_origin()
 }
 
 /// The state of another process.

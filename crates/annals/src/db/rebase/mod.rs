@@ -27,7 +27,7 @@ use annals_schema::{RowId, Txid};
 use crate::Result;
 use crate::db::handle::transaction::Transaction;
 use crate::db::present::snapshot::{Published, Snapshot};
-use crate::db::replication::Proposal;
+use crate::db::replication::{Proposal, hold};
 use crate::db::time::Events;
 use replay::Replay;
 
@@ -66,7 +66,7 @@ pub fn rebase<'db>(
     ours: &Snapshot,
     common: Txid,
 ) -> Result<Rebased<'db>> {
-    tx.hold()?;
+    hold(&mut tx)?;
     let theirs = tx.published();
     let events = Events::between(&ours.published, common.0, u64::MAX)?;
     let mut replay = Replay::new(&mut tx, &theirs, ours, events.base());

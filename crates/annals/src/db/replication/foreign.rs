@@ -5,7 +5,7 @@ use annals_storage::{Spool, Storage as _};
 
 use crate::db::handle::statement;
 use crate::db::handle::transaction::Transaction;
-use crate::db::replication::proposal::Proposal;
+use crate::db::replication::proposal::{Proposal, hold};
 use crate::event::{self, Event};
 use crate::journal::format::{FRAME_HEADER_LEN, HEADER_LEN};
 use crate::journal::segments::Place;
@@ -165,38 +165,41 @@ impl event::Sink for Applying<'_, '_> {
     }
 }
 
-impl<'db> Transaction<'db> {
-    /// Takes frames that follow this journal's end: verifies them, and applies all their transactions. The proposal
-    /// that it returns holds them; nothing is written.
-    ///
-    /// The transaction must be empty. Changes larger than memory are written to the image, as in any transaction.
-    ///
-    /// # Errors
-    /// `Invalid`: they don't verify, they aren't whole transactions, or their times can't be; `Unsupported`: only a
-    /// newer version understands them; of proposed ones the errors of statements and of a commit. Nothing remains.
-    pub(crate) fn take(mut self, frames: &mut Spool, origin: Origin) -> Result<Proposal<'db>> {
-        self.hold()?;
-        let from = self.writing.writer.committed();
-        frames.move_to(from.position);
-        let file = self.database.file();
-        let mut reader = FrameReader::new(frames, file.segment_hash()?, from, frames.end());
-        let mut schema = Schema::clone(self.view().schema());
-        let io = |error| Error::io("can't read the spooled frames", error);
-        let mut commits = true;
-        while let Some(frame) = reader.next().map_err(io)? {
-            commits = frame.header.is_commit();
-            self.take_frame(&frame, &mut schema, origin)?;
-        }
-        if reader.position() != frames.end() || !commits {
-            let at = reader.position() - frames.begin();
-            return Err(Error::invalid(format!(
-                "what was pushed doesn't verify at byte {at} as the continuation of transaction {}",
-                from.txid
-            )));
-        }
-        self.propose_taken(from)
+/// Takes frames that follow a journal's end into an empty transaction: verifies them, and applies all their
+/// transactions. The proposal that it returns holds them; nothing is written. Changes larger than memory are written to
+/// the image, as in any transaction.
+///
+/// # Errors
+/// `Invalid`: they don't verify, they aren't whole transactions, or their times can't be; `Unsupported`: only a
+/// newer version understands them; of proposed ones the errors of statements and of a commit. Nothing remains.
+pub fn take<'db>(
+    mut tx: Transaction<'db>,
+    frames: &mut Spool,
+    origin: Origin,
+) -> Result<Proposal<'db>> {
+    hold(&mut tx)?;
+    let from = tx.writing.writer.committed();
+    frames.move_to(from.position);
+    let file = tx.database.file();
+    let mut reader = FrameReader::new(frames, file.segment_hash()?, from, frames.end());
+    let mut schema = Schema::clone(tx.view().schema());
+    let io = |error| Error::io("can't read the spooled frames", error);
+    let mut commits = true;
+    while let Some(frame) = reader.next().map_err(io)? {
+        commits = frame.header.is_commit();
+        tx.take_frame(&frame, &mut schema, origin)?;
     }
+    if reader.position() != frames.end() || !commits {
+        let at = reader.position() - frames.begin();
+        return Err(Error::invalid(format!(
+            "what was pushed doesn't verify at byte {at} as the continuation of transaction {}",
+            from.txid
+        )));
+    }
+    tx.propose_taken(from)
+}
 
+impl Transaction<'_> {
     fn take_frame(&mut self, frame: &Frame<'_>, schema: &mut Schema, origin: Origin) -> Result<()> {
         let txid = Txid(frame.header.txid);
         if let Some(unknown) = frame.header.unknown() {

@@ -3,13 +3,12 @@
 //! ```text
 //! here a transaction ─► Proposal (frames in a spool) ─► the other side ─┬─► accepted: its frames are written here
 //!                                                                       └─► refused:  nothing remains of it
-//! Source ─► frames after a cursor, whole transactions ─► Transaction::take ─► Proposal ─► written as they are
+//! Source ─► frames after a cursor, whole transactions ─► take ─► Proposal ─► written as they are
 //! ```
 //!
 //! `source` reads frames out of a journal, `places` finds them, `missing` says why one isn't there; `foreign` verifies and applies frames
 //! that were made elsewhere; `proposal` is a transaction whose frames are complete and not written yet; `segments`
-//! begins a replica, and continues in another segment as the other side did; `witness` is a place elsewhere that must have each
-//! commit before it is acknowledged. `exposed` are the files themselves, as lazy replicas read them.
+//! begins a replica, and continues in another segment as the other side did. `exposed` are the files themselves, as lazy replicas read them.
 
 mod ends;
 mod exposed;
@@ -19,19 +18,21 @@ mod places;
 mod proposal;
 mod segments;
 mod source;
-mod witness;
 
 pub use ends::{End, last_clock_time, transaction_ends};
 pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
-pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to};
+pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to, take};
 pub use missing::Carrying;
-pub use proposal::Proposal;
+pub use places::Known;
+pub use proposal::{Proposal, end_of, extend, hold, propose};
 pub use segments::{SegmentStart, begin_replica, begin_replica_in, continue_segment};
 pub use source::{Batch, FileRange, Source, SourceFacts};
-pub use witness::Witness;
+
+use std::sync::Arc;
 
 use annals_storage::Spool;
 
+use crate::db::engine::group::Witness;
 use crate::db::handle::database::Database;
 use crate::db::handle::transaction::Transaction;
 use crate::db::handle::upgrade;
@@ -54,14 +55,29 @@ pub fn check_readable(state: &Snapshot, schema: &Schema) -> Result<()> {
     upgrade::check_readable(state.schema(), schema)
 }
 
-impl Database {
-    /// Makes it a replica of another journal.
-    pub(crate) fn follow(&self, owner: &str) {
-        self.inner().follows.get_or_init(|| owner.to_owned());
-    }
+/// Makes a database follow another, named as messages name it: commits, restarts and all else that only the owner of
+/// a history may do are errors.
+pub fn follow(database: &Database, owner: &str) {
+    database.inner().follows.get_or_init(|| owner.to_owned());
+}
 
-    /// Returns an empty spool beside its journal.
-    pub(crate) fn spool(&self) -> Spool {
-        proposal::spool(&self.inner().file(), self.inner().clock.random())
-    }
+/// Returns an empty spool for frames of a database, beside its journal.
+#[must_use]
+pub fn spool(database: &Database) -> Spool {
+    proposal::spool(database.inner())
+}
+
+/// Acknowledges commits of a database from now on only when a witness has them, too. A database has one, for as long as
+/// it is open.
+pub fn confirm_by(database: &Database, witness: Arc<dyn Witness>) {
+    database.inner().group().confirm_by(witness);
+}
+
+/// Returns when all that is written to a database is acknowledged.
+///
+/// # Errors
+/// `Poisoned`, `Io`: it can't be; `Closed`.
+pub fn settle(database: &Database) -> Result<()> {
+    let _entered = database.inner().enter()?;
+    database.inner().group().settle()
 }

@@ -92,7 +92,7 @@ pub(super) fn parts(published: &Published, since: Option<Cursor>) -> Result<Vec<
 
 /// Points that were found before, so that finding one nearby reads little.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub struct Known {
     points: Mutex<Points>,
     /// The marks of erasures, and the hash of the newest segment's header: an erasure begins a segment.
     marks: Mutex<Option<(u64, Arc<Vec<Erasure>>)>>,

@@ -6,9 +6,9 @@ use annals_storage::Spool;
 
 use crate::db::engine::commit::{self, Request, Written};
 use crate::db::engine::core::Writing;
+use crate::db::handle::inner::Inner;
 use crate::db::handle::pending::{Commit, Pending};
 use crate::db::handle::transaction::Transaction;
-use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
 use crate::debug::brief;
 use crate::journal::{Cursor, Level, Point};
@@ -24,57 +24,65 @@ pub struct Proposal<'db> {
 
 brief!(Proposal<'_>, "Proposal", "from": |it| it.from.txid, "to": |it| it.end.txid);
 
+/// Keeps the frames of a transaction beside the journal, until [`propose`] and [`Proposal::accept`]: to be called
+/// before its first change.
+///
+/// # Errors
+/// `Unsupported`: other processes write the journal, too; `Invalid`: it has changes.
+pub fn hold(tx: &mut Transaction<'_>) -> Result<()> {
+    if tx.database.sharing().is_some() {
+        let message = "a replica's journal has one writer: open it without shared mode";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    if !tx.is_empty() {
+        return Err(Error::invalid("a transaction is held from its beginning, or not at all"));
+    }
+    tx.writing.writer.hold(spool(tx.database));
+    // What the other side promises when it accepts them.
+    tx.set_level(Level::Checksummed);
+    Ok(())
+}
+
+/// Ends a transaction that was [held](hold), as [`Transaction::commit`] does, but doesn't write it; `None` if it has no
+/// events.
+///
+/// # Errors
+/// `Unique`, `Reference`, `Refused`, `Io`: it is rolled back, with all others of the proposal that it extends.
+pub fn propose(mut tx: Transaction<'_>) -> Result<Option<Proposal<'_>>> {
+    tx.usable()?;
+    tx.forget_savepoints(0);
+    let from = tx.writing.writer.end_of_file();
+    if tx.is_empty() {
+        let end = tx.writing.writer.committed();
+        return Ok((end != from).then_some(Proposal { tx, from, end }));
+    }
+    tx.pass_checks()?;
+    commit::check(&tx.writing)?;
+    let request = tx.request();
+    let end = tx.writing.writer.commit(request.level, request.time)?;
+    Ok(Some(Proposal { tx, from, end }))
+}
+
+/// Begins another transaction after those of a proposal: proposed, they are one proposal.
+#[must_use]
+pub fn extend(proposal: Proposal<'_>) -> Transaction<'_> {
+    let Proposal { mut tx, .. } = proposal;
+    tx.begin_next();
+    tx
+}
+
+/// Returns the cursor that a transaction without changes follows.
+#[must_use]
+pub fn end_of(tx: &Transaction<'_>) -> Cursor {
+    tx.writing.writer.committed().into()
+}
+
 impl<'db> Transaction<'db> {
-    /// Keeps the frames of this transaction beside the journal, until [`propose`](Self::propose) and
-    /// [`Proposal::accept`]: to be called before the first change.
-    ///
-    /// # Errors
-    /// `Unsupported`: other processes write the journal, too. `Invalid`: the transaction has changes already.
-    pub(crate) fn hold(&mut self) -> Result<()> {
-        if self.database.sharing().is_some() {
-            let message = "a replica's journal has one writer: open it without shared mode";
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
-        if !self.is_empty() {
-            return Err(Error::invalid("a transaction is held from its beginning, or not at all"));
-        }
-        let spool = spool(&self.database.file(), self.database.clock.random());
-        self.writing.writer.hold(spool);
-        // What the other side promises when it accepts them.
-        self.set_level(Level::Checksummed);
-        Ok(())
-    }
-
-    /// Ends the transaction, which is [held](Self::hold), as [`commit`](Self::commit) does, but doesn't write it;
-    /// `None` if it has no events.
-    ///
-    /// # Errors
-    /// `Unique`, `Reference`, `Refused`, `Io`: it is rolled back, with all others of the proposal that it extends.
-    pub(crate) fn propose(mut self) -> Result<Option<Proposal<'db>>> {
-        self.usable()?;
-        self.forget_savepoints(0);
-        let from = self.writing.writer.end_of_file();
-        if self.is_empty() {
-            let end = self.writing.writer.committed();
-            return Ok((end != from).then_some(Proposal { tx: self, from, end }));
-        }
-        self.pass_checks()?;
-        commit::check(&self.writing)?;
-        let request = self.request();
-        let end = self.writing.writer.commit(request.level, request.time)?;
-        Ok(Some(Proposal { tx: self, from, end }))
-    }
-
     /// Returns the committed state that it began with, which may not be acknowledged yet.
     pub(in crate::db) fn published(&self) -> Arc<Published> {
         let Writing { writer, store, file, .. } = &*self.writing;
         let (view, file) = (Arc::clone(store.published()), Arc::clone(file));
         Arc::new(Published { view, point: writer.committed(), file })
-    }
-
-    /// Returns the end of the journal without this transaction.
-    pub(crate) fn end(&self) -> Cursor {
-        self.writing.writer.committed().into()
     }
 
     /// Ends one of several transactions that are held together; the next one begins. All of them are proposed, or none.
@@ -101,18 +109,10 @@ impl<'db> Transaction<'db> {
 }
 
 /// Returns an empty spool for frames of a journal.
-pub(in crate::db) fn spool(file: &JournalFile, random: u64) -> Spool {
-    let name = format!("{}-spool-{random:016x}", file.journal);
+pub(super) fn spool(database: &Inner) -> Spool {
+    let file = database.file();
+    let name = format!("{}-spool-{:016x}", file.journal, database.clock.random());
     Spool::new(file.directory.again(), name, 0)
-}
-
-impl<'db> Proposal<'db> {
-    /// Begins another transaction after those that it has: proposed, they are one proposal.
-    pub(crate) fn extend(self) -> Transaction<'db> {
-        let Self { mut tx, .. } = self;
-        tx.begin_next();
-        tx
-    }
 }
 
 impl Proposal<'_> {

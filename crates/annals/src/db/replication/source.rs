@@ -11,7 +11,7 @@ use annals_storage::Spool;
 use super::places::{Known, Part, parts};
 use crate::db::changes::feed::Slot;
 use crate::db::handle::database::Database;
-use crate::db::present::snapshot::Published;
+use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::reader::Reader;
 use crate::journal::format::HEADER_LEN;
 use crate::journal::segments::Seal;
@@ -144,8 +144,9 @@ impl Source {
     }
 
     /// Reads up to a commit that is written and flushed, and not acknowledged yet.
-    pub(super) fn of_written(published: Arc<Published>, known: &Arc<Known>) -> Self {
-        Self { of: Of::Written(published), known: Arc::clone(known) }
+    #[must_use]
+    pub fn of_written(written: &Snapshot, known: &Arc<Known>) -> Self {
+        Self { of: Of::Written(Arc::clone(&written.published)), known: Arc::clone(known) }
     }
 
     /// Notes a place of the history, from which later ones are found.

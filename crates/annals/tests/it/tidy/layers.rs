@@ -77,11 +77,7 @@ const ROOMS: &[Room] = &[
     room(
         "internals",
         &[
-            "annals_journal::Cursor",
-            "annals_journal::format::FRAME_MAGIC",
-            "annals_journal::format::MAGIC",
-            "annals_storage::Result",
-            "annals_storage::Spool",
+            "annals_journal::may_begin_journal",
             "annals_storage::around_forks",
             "db",
             "names",
