@@ -52,7 +52,7 @@ const INDEXES: &str = "CREATE UNIQUE INDEX c ON city(name); CREATE UNIQUE INDEX 
 pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
     let folder = tempfile::tempdir()?;
     let database = build(&folder.path().join("sql.annals"), work)?;
-    let mut ours = Ours::open(database.as_dynamic().clone())?;
+    let mut ours = Ours::open(annals::Database::clone(&database))?;
     let native = copy(&ours, &folder.path().join("sql.sqlite"))?;
     let mut measured = Measured::default();
     for _ in 0..turns {
@@ -113,7 +113,7 @@ fn build(path: &Path, work: &Work) -> Result<sql::Database, Failure> {
             Ok(())
         })?;
     }
-    database.as_dynamic().backfill(BackfillMode::Full)?;
+    database.backfill(BackfillMode::Full)?;
     Ok(database)
 }
 

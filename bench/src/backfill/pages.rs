@@ -105,7 +105,7 @@ impl Pages {
     ) -> Result<(Backfilled, Duration), Failure> {
         #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
         let start = Instant::now();
-        let report = self.database.as_dynamic().backfill(mode)?;
+        let report = self.database.backfill(mode)?;
         let took = start.elapsed();
         match report.outcome {
             BackfillOutcome::Advanced => Ok((report, took)),

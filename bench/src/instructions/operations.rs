@@ -399,7 +399,7 @@ mod tests {
                 let folder = tempfile::tempdir().unwrap();
                 (operation.prepare)(folder.path(), times).unwrap();
                 let database = (operation.run)(folder.path(), times).unwrap();
-                database.as_dynamic().read().check().unwrap();
+                (*database).read().check().unwrap();
             }
         }
     }

@@ -109,5 +109,5 @@ pub(crate) fn run(load: &Load, turns: usize) -> Result<Vec<Figure>, Failure> {
 }
 
 fn create(path: &Path) -> Result<Database, Failure> {
-    Ok(network::Database::open(path)?.as_dynamic().clone())
+    Ok((*network::Database::open(path)?).clone())
 }

@@ -146,7 +146,7 @@ impl Server {
     ///     Ok(tx.insert(city::New { name: &name })?.as_u64())
     /// };
     /// let server = annals_server::Server::new()
-    ///     .database("tutorial", db.as_dynamic().clone())?
+    ///     .database("tutorial", annals::Database::clone(&db))?
     ///     .procedure("tutorial", "found", found)?;
     /// // curl -d '{"procedure":"found","args":"Lille"}' ..
     /// # drop(server);

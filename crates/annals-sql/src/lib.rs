@@ -19,7 +19,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let db = tutorial::Database::in_memory()?;
 //! db.write(|tx| Ok(tx.insert(tutorial::city::New { name: "Lille" })?))?;
-//! let mut sql = Connection::open(db.as_dynamic().clone())?;
+//! let mut sql = Connection::open(annals::Database::clone(&db))?;
 //! let rows = sql.rows("SELECT id, name FROM city WHERE name = ?", &Parameters::from([Value::from("Lille".to_owned())]))?;
 //! assert_eq!(rows, [[Value::Integer(0), Value::Text("Lille".to_owned())]]);
 //! # Ok(())

@@ -36,7 +36,7 @@ fn say(replica: &Replica, author: &str, text: &str) -> annals::Result<u32> {
 fn main() -> Result<(), Anything> {
     let folder = tempfile::tempdir()?;
     let db = chat::Database::open(folder.path().join("chat.annals"))?;
-    let server = Server::new().database("chat", db.as_dynamic().clone())?.open_to_all();
+    let server = Server::new().database("chat", annals::Database::clone(&db))?.open_to_all();
     let router = server.router().route("/", get(|| async { Html(include_str!("page.html")) }));
 
     let runtime = tokio::runtime::Runtime::new()?;
@@ -46,7 +46,7 @@ fn main() -> Result<(), Anything> {
     println!("http://{address}/");
 
     // The page would follow by `/changes`; here a third program does, in this process.
-    let feed = db.as_dynamic().subscribe_from(Txid(2))?;
+    let feed = (*db).subscribe_from(Txid(2))?;
     let reader = std::thread::spawn(move || {
         feed.filter_map(Result::ok).take(LINES.len()).map(|it| it.rows.len()).sum::<usize>()
     });

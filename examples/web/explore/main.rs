@@ -31,7 +31,7 @@ fn main() -> Result<(), Anything> {
     load::changes(&db)?;
 
     let new = NewToken::random(Role::Write, None);
-    let server = Server::new().database("airports", db.as_dynamic().clone())?;
+    let server = Server::new().database("airports", annals::Database::clone(&db))?;
     let server = server.file("airports", &path)?.session(new.stored);
     let runtime = tokio::runtime::Runtime::new()?;
     let listening = runtime.block_on(server.listen("127.0.0.1:0"))?;

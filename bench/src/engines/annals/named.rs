@@ -14,6 +14,6 @@ super::table::table!(Named, indexed::item, by_name, with_name);
 impl Named {
     /// Updates the image.
     pub(crate) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled, Failure> {
-        Ok(self.0.as_dynamic().backfill(mode)?)
+        Ok(self.0.backfill(mode)?)
     }
 }

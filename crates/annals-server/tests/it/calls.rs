@@ -21,7 +21,7 @@ fn open(tx: &mut bank::Transaction<'_>, owner: String) -> Result<u64, Abort> {
 #[test]
 fn a_procedure_runs_once_whatever_befalls_its_call() {
     let db = bank::Database::in_memory().unwrap();
-    let server = Server::new().database("bank", db.as_dynamic().clone()).unwrap();
+    let server = Server::new().database("bank", annals::Database::clone(&db)).unwrap();
     let running = Running::start(server.procedure("bank", "open", open).unwrap().open_to_all());
     let proxy = Proxy::start(running.address);
     let connection = Http::new(&proxy.of("bank"), None).unwrap();

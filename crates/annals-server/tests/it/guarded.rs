@@ -223,7 +223,7 @@ fn a_procedure_that_outlives_its_token_changes_nothing() {
     let path = folder.path().join("bank.annals");
     let db = bank::Database::open(&path).unwrap();
     let server = Server::new()
-        .database_with("bank", db.as_dynamic().clone(), Tokens::of(&path).unwrap())
+        .database_with("bank", annals::Database::clone(&db), Tokens::of(&path).unwrap())
         .unwrap();
     let running = Running::start(server.procedure("bank", "slow", slow).unwrap());
     let (ended, kept) = (token(&path, Role::Write), token(&path, Role::Write));

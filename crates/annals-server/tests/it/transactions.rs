@@ -49,7 +49,7 @@ fn open(path: &std::path::Path) -> bank::Database {
 }
 
 fn serve(db: &bank::Database) -> Running {
-    let server = Server::new().database("bank", db.as_dynamic().clone()).unwrap();
+    let server = Server::new().database("bank", annals::Database::clone(&db)).unwrap();
     Running::start(server.procedure("bank", "transfer", run_transfer).unwrap().open_to_all())
 }
 
@@ -259,7 +259,7 @@ fn a_procedure_runs_in_its_types_and_its_error_is_told() {
     let missing = connection.call::<i64>("pay", &()).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 
-    let again = Server::new().database("bank", db.as_dynamic().clone()).unwrap();
+    let again = Server::new().database("bank", annals::Database::clone(&db)).unwrap();
     let again = again.procedure("bank", "transfer", run_transfer).unwrap();
     let twice = again.procedure("bank", "transfer", run_transfer).unwrap_err();
     assert_eq!(twice.kind(), ErrorKind::InUse);

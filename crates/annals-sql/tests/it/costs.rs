@@ -31,7 +31,7 @@ fn build(path: &std::path::Path) -> u64 {
         })
         .unwrap();
     }
-    db.as_dynamic().backfill(BackfillMode::Full).unwrap();
+    db.backfill(BackfillMode::Full).unwrap();
     db.close().unwrap();
     first
 }

@@ -12,7 +12,7 @@ const VISIT: TableNumber = TableNumber(2);
 /// Erases a text with an index, and a date that is the second field of one.
 fn build_erased() -> shop::Database {
     let db = build(5, 20, 30);
-    let mut tx = db.as_dynamic().begin().unwrap();
+    let mut tx = (*db).begin().unwrap();
     for (table, id, field) in [(PERSON, 1, 0), (PERSON, 2, 0), (VISIT, 3, 2)] {
         let (id, field) = (RowId(id), FieldNumber(field));
         tx.apply_erased(&Event::Update { table, id, field, value: ValueRef::Null }).unwrap();

@@ -8,7 +8,7 @@ use crate::shop::build;
 
 fn confined(limits: Limits) -> Connection {
     let db = build(20, 200, 400);
-    Connection::confined(db.as_dynamic().clone(), limits).unwrap()
+    Connection::confined(annals::Database::clone(&db), limits).unwrap()
 }
 
 #[test]

@@ -93,7 +93,7 @@ pub(crate) fn build(cities: u64, persons: u64, visits: u64) -> shop::Database {
 }
 
 pub(crate) fn open(db: &shop::Database) -> Connection {
-    Connection::open(db.as_dynamic().clone()).unwrap()
+    Connection::open(annals::Database::clone(&db)).unwrap()
 }
 
 const TABLES: [(&str, &str, &[&str]); 3] = [
@@ -151,7 +151,7 @@ impl World {
     /// Returns a connection with our tables in `temp`, and SQLite's own in `main`, also for the past of these moments.
     pub(crate) fn open(moments: &[u64]) -> Connection {
         let db = build(30, 80, 120);
-        change(db.as_dynamic());
+        change(&db);
         let mut sql = open(&db);
         let none = None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>;
         sql.inner_mut().authorizer(none).unwrap();

@@ -3,19 +3,20 @@
 use annals_schema::Txid;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
+use std::ops::{Deref, RangeBounds};
 use std::path::Path;
 
 use super::{
     Abort, Change, Changes, CustomSchema, History, Id, PlainSchema, Proposed, Record, Snapshot,
     Subscription, Transaction, TypedSchema, Versioned, WithCustoms,
 };
-use crate::{
-    BackfillMode, Backfilled, Blame, Checked, Moment, Options, Point, Recovered, Result, Stats,
-};
+use crate::{Blame, Checked, Moment, Options, Result};
 
 /// A database of the schema `S`, open for reading and writing: one writer at a time, any number of
 /// readers. It is a handle, `Send` and `Sync`, and cheap to clone: a clone is a handle of the same open database.
+///
+/// It dereferences to the same database without the types of its schema, which has the methods that need none. A method
+/// that both have is that of this type; `(*db).read()` is the other one.
 ///
 /// Generated code names it `Database`. A function for the databases of any schema is generic:
 ///
@@ -248,51 +249,6 @@ impl<S: TypedSchema> Database<S> {
         self.database.check_commits(name, move |proposed| check(&Proposed::new(proposed)))
     }
 
-    /// Makes everything acknowledged visible to other processes, and able to survive this one.
-    ///
-    /// # Errors
-    /// I/O error, or an earlier failure made the handle unusable.
-    pub fn soft_checkpoint(&self) -> Result<Point> {
-        self.database.soft_checkpoint()
-    }
-
-    /// Makes everything acknowledged durable.
-    ///
-    /// # Errors
-    /// I/O error, or an earlier failure made the handle unusable.
-    pub fn hard_checkpoint(&self) -> Result<Point> {
-        self.database.hard_checkpoint()
-    }
-
-    /// Updates the image to the newest commit now, rather than in the background; the [mode](BackfillMode) says what
-    /// it waits for.
-    ///
-    /// # Errors
-    /// A mode that waits has waited long enough; the image or the journal can't be written; or an
-    /// earlier failure made the handle unusable.
-    pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
-        self.database.backfill(mode)
-    }
-
-    /// Returns what the database has done since it was opened, and what it holds now: see
-    /// [`crate::Database::stats`].
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.database.stats()
-    }
-
-    /// Returns why the last backfill in the background failed, if it did.
-    #[must_use]
-    pub fn image_error(&self) -> Option<String> {
-        self.database.image_error()
-    }
-
-    /// Returns the damage found in the image since it was opened, and the action for each.
-    #[must_use]
-    pub fn image_damage(&self) -> Vec<String> {
-        self.database.image_damage()
-    }
-
     /// Loads the commits of other processes since, in shared mode, and returns a snapshot of them.
     ///
     /// # Errors
@@ -300,12 +256,6 @@ impl<S: TypedSchema> Database<S> {
     /// error.
     pub fn pull(&self) -> Result<Snapshot<S>> {
         self.database.pull().map(Snapshot::new)
-    }
-
-    /// Returns the report of opening.
-    #[must_use]
-    pub fn recovered(&self) -> &Recovered {
-        self.database.recovered()
     }
 
     /// Makes everything durable and closes the database, for all its handles. Waits for the open transaction of another
@@ -319,10 +269,12 @@ impl<S: TypedSchema> Database<S> {
     pub fn close(self) -> Result<()> {
         self.database.close()
     }
+}
 
-    /// Returns the same database without the types of its schema.
-    #[must_use]
-    pub const fn as_dynamic(&self) -> &crate::Database {
+impl<S> Deref for Database<S> {
+    type Target = crate::Database;
+
+    fn deref(&self) -> &crate::Database {
         &self.database
     }
 }
@@ -340,7 +292,7 @@ impl<S> fmt::Debug for Database<S> {
 }
 
 /// A database open for reading only: as of its last commit when it was opened, or at the last
-/// [`pull`](Reader::pull).
+/// [`pull`](Reader::pull). It dereferences to the same reader without the types of its schema.
 pub struct Reader<S> {
     reader: crate::Reader,
     schema: PhantomData<fn() -> S>,
@@ -417,10 +369,12 @@ impl<S: TypedSchema> Reader<S> {
     pub fn pull(&self) -> Result<Snapshot<S>> {
         self.reader.pull().map(Snapshot::new)
     }
+}
 
-    /// Returns the same reader without the types of its schema.
-    #[must_use]
-    pub const fn as_dynamic(&self) -> &crate::Reader {
+impl<S> Deref for Reader<S> {
+    type Target = crate::Reader;
+
+    fn deref(&self) -> &crate::Reader {
         &self.reader
     }
 }

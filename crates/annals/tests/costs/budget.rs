@@ -43,8 +43,8 @@ fn a_reader_holds_no_more_than_it_may() {
         db.write(|tx| Ok(tx.insert_vector(plain::Columns { name: &names, value: &values })?))
             .unwrap();
     }
-    db.as_dynamic().backfill(BackfillMode::Full).unwrap();
-    let live = db.as_dynamic().live_bytes().unwrap();
+    db.backfill(BackfillMode::Full).unwrap();
+    let live = db.live_bytes().unwrap();
     db.close().unwrap();
     assert!(live > memory + memory / 2, "{live}");
     forget_peak();

@@ -235,7 +235,7 @@ fn reading_asks_for_nothing_in_memory_and_from_an_image() {
         fill(&db, name);
         fill_keyed(&db, &names);
         read(&db, name, &names);
-        db.as_dynamic().backfill(BackfillMode::Full).unwrap();
+        db.backfill(BackfillMode::Full).unwrap();
         db.close().unwrap();
         let db = open(folder.path());
         // What is looked at for the first time is loaded.

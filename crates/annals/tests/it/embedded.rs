@@ -62,7 +62,7 @@ fn a_journal_suffices() {
     for embedded in [Embedded::from(leaked), bytes(&filled.path, "").into()] {
         let reader = tutorial::Database::from_bytes(embedded).unwrap();
         assert_readable(&reader, &filled);
-        assert!(reader.as_dynamic().findings().is_empty(), "{:?}", reader.as_dynamic().findings());
+        assert!(reader.findings().is_empty(), "{:?}", reader.findings());
     }
 }
 
@@ -78,14 +78,14 @@ fn the_image_is_read_and_its_damage_is_reported() {
     };
     let reader = open(image.clone());
     assert_readable(&reader, &filled);
-    assert!(reader.as_dynamic().findings().is_empty(), "{:?}", reader.as_dynamic().findings());
+    assert!(reader.findings().is_empty(), "{:?}", reader.findings());
     // The journal has the same answers.
     let mut damaged = image.clone();
     damaged.fill(0xff);
     for image in [damaged, image[..image.len() / 2].to_vec()] {
         let reader = open(image);
         assert_readable(&reader, &filled);
-        let dynamic = reader.as_dynamic();
+        let dynamic = &*reader;
         let found = dynamic.findings().len() + dynamic.image_damage().len();
         assert!(found > 0, "the damage is reported");
     }
@@ -94,7 +94,7 @@ fn the_image_is_read_and_its_damage_is_reported() {
 #[test]
 fn earlier_segments_have_the_history_before() {
     let filled = filled(|db| {
-        db.as_dynamic().restart(Older::Kept, Duration::MAX).unwrap();
+        db.restart(Older::Kept, Duration::MAX).unwrap();
     });
     let (journal, segment) = (bytes(&filled.path, ""), bytes(&filled.path, "-segment-000000"));
     let reader = tutorial::Database::from_bytes(Embedded::new(journal.clone()).segment(0, segment));

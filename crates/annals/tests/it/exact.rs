@@ -36,7 +36,7 @@ fn values_are_written_read_and_found_in_order() {
             Ok(tx.insert(New { rate: None, check: Some(&[7, 8]), ..row(9, "3.00") })?)
         })
         .unwrap();
-    db.as_dynamic().backfill(annals::BackfillMode::Restart).unwrap();
+    db.backfill(annals::BackfillMode::Restart).unwrap();
     drop(db);
     let db = exact::Database::open(&path).unwrap();
     db.write(|tx| {
@@ -150,7 +150,7 @@ fn values_that_a_type_does_not_have_are_refused_by_name() {
     let id = db.write(|tx| Ok(tx.insert(row(1, "1.00"))?)).unwrap();
     let set = |field: u32, value: Value| {
         let (table, field) = (TableNumber(0), FieldNumber(field));
-        let done = db.as_dynamic().write(|tx| tx.update(table, id.into(), field, value.as_ref()));
+        let done = (*db).write(|tx| tx.update(table, id.into(), field, value.as_ref()));
         let error = done.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         error.to_string()

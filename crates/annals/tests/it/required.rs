@@ -40,7 +40,7 @@ fn a_required_reference_is_an_id_in_every_call() {
     let (table, field) = (TableNumber(1), FieldNumber(1));
     let null =
         |tx: &mut annals::Transaction<'_>| tx.update(table, rex.into(), field, ValueRef::Null);
-    let error = db.as_dynamic().write(null).unwrap_err();
+    let error = (*db).write(null).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     let nobody = db.write(|tx| {
         tx.edit(rex)?.set_owner(owner::Id::from_u64(7))?;
@@ -53,9 +53,9 @@ fn a_required_reference_is_an_id_in_every_call() {
 #[test]
 fn rows_of_zeros_refer_to_row_0_which_must_be_there() {
     let db = required::Database::in_memory().unwrap();
-    let insert = || db.as_dynamic().write(|tx| tx.insert_vector(TableNumber(1), 2));
+    let insert = || (*db).write(|tx| tx.insert_vector(TableNumber(1), 2));
     assert_eq!(insert().unwrap_err().kind(), ErrorKind::Reference);
-    let zero = || db.as_dynamic().write(|tx| tx.insert_zero(TableNumber(1), RowId(5)));
+    let zero = || (*db).write(|tx| tx.insert_zero(TableNumber(1), RowId(5)));
     assert_eq!(zero().unwrap_err().kind(), ErrorKind::Reference);
     db.write(|tx| Ok(tx.insert(owner::New { name: "Ada" })?)).unwrap();
     insert().unwrap();

@@ -24,7 +24,7 @@ fn a_handle_is_shown_as_a_line_without_rows() {
     let db = tutorial::Database::open(&path).unwrap();
     let mut subscription = db.subscribe();
     let city = db.write(|tx| Ok(tx.insert(tutorial::city::New { name: SECRET })?)).unwrap();
-    let handle = db.as_dynamic();
+    let handle = &*db;
     let mut tx = db.begin().unwrap();
     tx.insert(tutorial::city::New { name: &SECRET[1..] }).unwrap();
     assert_brief("a typed transaction", &tx);
@@ -55,7 +55,7 @@ fn a_handle_is_shown_as_a_line_without_rows() {
         ("rows of an index", &index_rows),
         ("a typed index", &now.city().by_name()),
         ("a typed reader", &reader),
-        ("a reader", reader.as_dynamic()),
+        ("a reader", &*reader),
         ("changes", &changes),
         ("a history", &history),
         ("a subscription", &subscription),

@@ -105,13 +105,13 @@ fn what_happens_is_traced_without_data() {
     has(&written, &["committed", "txid=2", "level=\"checksummed\""]);
     has(&written, &["TRACE event", "flushed", "txid=2"]);
 
-    db.as_dynamic().backfill(BackfillMode::Full).unwrap();
+    db.backfill(BackfillMode::Full).unwrap();
     let saved = lines();
     has(&saved, &["INFO backfill", "mode=\"full\""]);
     has(&saved, &["backfilled", "txid=2", "is_postponed=false"]);
 
     // An end without closing, and a damaged image.
-    std::mem::forget(db.as_dynamic().begin().unwrap());
+    std::mem::forget((*db).begin().unwrap());
     let copy = folder.path().join("copy.annals");
     std::fs::copy(&path, &copy).unwrap();
     let reopened = open(&copy);

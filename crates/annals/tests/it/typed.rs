@@ -274,7 +274,7 @@ fn commits_carry_comment_level_and_time() {
     tx.set_level(Level::Soft);
     let commit = tx.commit().unwrap();
     assert_eq!(commit.level, Level::Soft, "the transaction's own");
-    assert_eq!(db.as_dynamic().read().txid(), commit.txid, "seen without types too");
+    assert_eq!((*db).read().txid(), commit.txid, "seen without types too");
     assert_eq!(db.recovered().findings, Vec::<String>::new(), "nothing to recover");
     db.close().unwrap();
 }

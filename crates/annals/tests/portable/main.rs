@@ -65,7 +65,7 @@ fn a_database_in_memory_does_its_work_without_threads() {
     assert_eq!(db.at(Txid(11)).unwrap().city().len(), 10);
     assert_eq!(db.history_of(city::Id::from_u64(7)).unwrap().count(), 1);
     db.backfill(BackfillMode::Full).unwrap();
-    db.as_dynamic().read().check().unwrap();
+    db.read().as_dynamic().check().unwrap();
     db.close().unwrap();
 }
 
@@ -96,7 +96,7 @@ fn bytes_are_read_with_and_without_their_image() {
         assert_eq!(reader.read().city().len(), 4);
         assert!(reader.read().city().by_name().get("Half").unwrap().is_some());
         assert_eq!(reader.at(Txid(2)).unwrap().city().len(), 1);
-        let versions = reader.as_dynamic().history_of(TableNumber(0), RowId(3)).unwrap();
+        let versions = (*reader).history_of(TableNumber(0), RowId(3)).unwrap();
         assert_eq!(versions.count(), 1);
     }
 }

@@ -111,7 +111,7 @@ impl Database {
     /// })?;
     ///
     /// // The first transaction made the tables, the second inserted a row.
-    /// let all: Vec<_> = db.as_dynamic().changes(annals::Txid(3)..)?.collect::<annals::Result<_>>()?;
+    /// let all: Vec<_> = (*db).changes(annals::Txid(3)..)?.collect::<annals::Result<_>>()?;
     /// let change = &all[0].rows[0];
     /// assert_eq!(change.before, Some(vec![annals::Value::String("Lile".to_owned())]));
     /// assert_eq!(change.fields().count(), 1);
@@ -148,7 +148,7 @@ impl Database {
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let mut feed = db.as_dynamic().subscribe();
+    /// let mut feed = (*db).subscribe();
     /// db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
     /// assert_eq!(feed.try_next()?.unwrap().rows.len(), 1);
     /// assert!(feed.try_next()?.is_none());

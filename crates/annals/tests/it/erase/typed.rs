@@ -38,7 +38,7 @@ fn exact_values_are_zero_and_indexes_have_all_rows() {
     });
     let ids = ids.unwrap();
     let before = db.read().txid();
-    erase(db.as_dynamic(), TableNumber(0), 1);
+    erase(&db, TableNumber(0), 1);
     let now = db.read();
     let all = now.payment();
     let row = all.require(ids[1]).unwrap();
@@ -75,7 +75,7 @@ fn enums_and_required_references_are_the_first_ones() {
             .collect::<Result<Vec<_>, annals::Abort>>()
     });
     let ids = ids.unwrap();
-    erase(db.as_dynamic(), TableNumber(0), 1);
+    erase(&db, TableNumber(0), 1);
     let now = db.read();
     let row = now.job().require(ids[1]).unwrap();
     assert_eq!((row.name(), row.state()), ("", State::Ready));
@@ -95,7 +95,7 @@ fn enums_and_required_references_are_the_first_ones() {
             Ok((ada, rex))
         })
         .unwrap();
-    erase(db.as_dynamic(), TableNumber(1), 1);
+    erase(&db, TableNumber(1), 1);
     let now = db.read();
     assert_eq!(now.pet().by_owner().with_owner(ada).count(), 1);
     assert_eq!(now.pet().by_owner().iter().count(), 2);
