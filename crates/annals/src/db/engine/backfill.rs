@@ -313,7 +313,6 @@ fn advance(
     run.phases.publish = clock.elapsed().saturating_sub(begun);
     working.root = Some(root);
     let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
-    working.wrote = counts.bytes;
     image_state.note_status(working);
     Ok((counts, before))
 }

@@ -1,10 +1,10 @@
 //! The background thread for backfills.
 //!
-//! It is woken after each commit, and begins when the tail is long enough for a backfill to pay
-//! ([`trigger`](super::trigger) says when), or a moment later if replaying the tail takes long. It also begins when
-//! the changes in memory alone are a large part of the limit, or when a committed transaction has written pages
-//! ahead. After a backfill it keeps the rules of retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when the tail
-//! has doubled: no commit fails by it.
+//! It is woken after each commit, and begins once replaying the tail takes long ([`trigger`](super::trigger) says how
+//! long) and the last backfill is long enough ago. It begins at once when the changes in memory alone are a large part
+//! of the limit, or when a committed transaction has written pages ahead. After a backfill it keeps the rules of
+//! retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when the
+//! replay takes twice as long: no commit fails by it.
 
 use crate::db::engine::trigger::Tail;
 use crate::db::engine::{backfill, retain, trigger};
@@ -29,11 +29,9 @@ pub(in crate::db) struct Background {
 #[derive(Debug)]
 struct Shared {
     core: Arc<Core>,
-    /// The position of the journal at which the next backfill begins.
-    due: AtomicU64,
     /// How many bytes of changes in memory alone are worth one.
     unsaved_due: AtomicUsize,
-    /// The tail of the journal, by which one may be due soon.
+    /// The tail of the journal, by which one may be due.
     tail: Tail,
     /// When that may begin, by the clock in microseconds.
     soonest: AtomicU64,
@@ -58,31 +56,12 @@ enum State {
 impl Background {
     /// Makes the thread's state for a database. The thread doesn't run yet.
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
-        let due = AtomicU64::new(trigger::image_due(&core));
         let unsaved_due = AtomicUsize::new(trigger::unsaved_due(&core));
         let (state, signal) = (Mutex::default(), Condvar::new());
         let (deadline, is_cut) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
         let (tail, soonest) = (Tail::of(&core), AtomicU64::new(0));
-        let shared = Arc::new(Shared {
-            core,
-            due,
-            unsaved_due,
-            tail,
-            soonest,
-            state,
-            signal,
-            deadline,
-            is_cut,
-        });
-        Self { shared, thread: Mutex::default() }
-    }
-
-    /// Wakes the thread if the journal is long enough for a backfill. Otherwise costs a load and a comparison.
-    #[inline]
-    pub(in crate::db) fn note(&self, position: u64) {
-        if position >= self.shared.due.load(Ordering::Relaxed) {
-            self.want();
-        }
+        let shared = Shared { core, unsaved_due, tail, soonest, state, signal, deadline, is_cut };
+        Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
     /// Returns at how many bytes of changes in memory alone a backfill is due.
@@ -100,7 +79,6 @@ impl Background {
     /// Requests a backfill now.
     #[cold]
     pub(in crate::db) fn want(&self) {
-        self.shared.due.store(u64::MAX, Ordering::Relaxed);
         self.shared.unsaved_due.store(usize::MAX, Ordering::Relaxed);
         self.request(State::Wanted);
     }
@@ -160,28 +138,20 @@ impl Shared {
             let done = backfill::backfill_watched(&self.core, BackfillMode::Passive, &mut |_| {
                 self.go_on()
             });
-            let usual = trigger::unsaved_due(&self.core);
+            let mut unsaved_due = trigger::unsaved_due(&self.core);
             let is_done = matches!(&done, Ok(it) if it.outcome != BackfillOutcome::Postponed);
-            let (due, unsaved_due) = match done {
-                Ok(done) if done.outcome == BackfillOutcome::Postponed => {
-                    (trigger::image_due_later(&self.core), usual)
-                }
-                Ok(_) => {
-                    self.core.forget_image_error();
-                    if let Err(error) = retain::keep_the_rules(&self.core, PATIENCE) {
-                        self.core.note_image_error(&error);
-                    }
-                    (trigger::image_due(&self.core), usual)
-                }
-                Err(error) => {
+            if let Err(error) = done {
+                self.core.note_image_error(&error);
+                unsaved_due = failed_at.saturating_mul(2);
+            } else if is_done {
+                self.core.forget_image_error();
+                if let Err(error) = retain::keep_the_rules(&self.core, PATIENCE) {
                     self.core.note_image_error(&error);
-                    (trigger::image_due_later(&self.core), failed_at.saturating_mul(2))
                 }
-            };
+            }
             failed_at = unsaved_due;
             let soonest = trigger::soonest(begun, self.core.clock.elapsed());
             self.soonest.store(micros(soonest), Ordering::Relaxed);
-            self.due.store(due, Ordering::Relaxed);
             self.unsaved_due.store(unsaved_due, Ordering::Relaxed);
             if self.tail.watch(&self.core, seen, is_done) {
                 self.request(State::Soon);
@@ -276,10 +246,8 @@ mod tests {
             let core = &core;
             scope.spawn(move || {
                 let image_state = core.image().unwrap();
-                let due =
-                    (trigger::image_due_later(core), trigger::image_due(core), image_state.state());
                 let point = (image_state.segment(), image_state.reached().unwrap());
-                sender.send((due, point)).unwrap();
+                sender.send((image_state.end_in_journal(), point)).unwrap();
             });
             let asked = receiver.recv_timeout(Duration::from_secs(30));
             drop(working);

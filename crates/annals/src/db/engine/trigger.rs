@@ -2,11 +2,10 @@
 //!
 //! | when                     | what is looked at                                                     |
 //! |--------------------------|-----------------------------------------------------------------------|
-//! | after each commit        | how long the journal's tail after the image's point is: [`tail_due`]  |
-//! |                          | a moment later, if it isn't short: how long its replay takes: [`Tail`]|
+//! | after each commit        | how long the replay of the journal's tail would take: [`Tail`]        |
 //! |                          | how much of the store is in memory alone: a quarter of what may be    |
 //! | a transaction spilled    | nothing: what it wrote ahead is to be published                       |
-//! | a backfill failed        | the tail, once it has doubled                                         |
+//! | a backfill failed        | the replay, once it takes twice as long                               |
 //! | the database is closed   | whether the next opening would be noticeably longer                   |
 //!
 //! The thread that does it is in [`background`](super::background).
@@ -22,25 +21,18 @@ use crate::db::engine::core::{Core, Writing};
 use crate::db::image::{BackfillMode, ImageState};
 use crate::journal::lock;
 
-/// The tail that is worth a backfill while the database is open, in bytes: a few hundredths of a second of
-/// replay.
-const TAIL: u64 = 4 << 20;
-/// The tail that is worth one all the same where the last one wrote little, for the sake of key frames.
-const TAIL_BETWEEN_FRAMES: u64 = 1 << 20;
-/// The tail that is worth one when it is closed: a fraction of a millisecond of replay.
+/// The tail that is worth a backfill when the database is closed: a fraction of a millisecond of replay.
 const TAIL_AT_CLOSE: u64 = 16 << 10;
 /// A journal that is shorter gets no image when it is closed: it would be several times as long.
 const FIRST_AT_CLOSE: u64 = 128 << 10;
 
-/// A shorter tail is left as it is until the database is closed.
-const SHORT_TAIL: u64 = 1 << 20;
-/// So is one whose replay takes less, in nanoseconds.
+/// A tail whose replay takes less, in nanoseconds, is left as it is until the database is closed.
 const SHORT_REPLAY: u64 = 10_000_000;
 /// What the replay of a statement takes, as a random update of a large table does, in nanoseconds; and that of 4
 /// bytes.
 const REPLAY_OF_STATEMENT: u64 = 300;
 const REPLAY_OF_FOUR_BYTES: u64 = 10;
-/// The time from the beginning of a backfill to that of the next one that only the tail's replay asks for.
+/// The time from the beginning of a backfill to that of the next one that the tail asks for.
 const BETWEEN: Duration = Duration::from_millis(750);
 /// That one begins so many times the duration of the last one after its end, if that is later.
 const PAUSES: u32 = 3;
@@ -48,26 +40,27 @@ const PAUSES: u32 = 3;
 /// The tail of the journal, which the next opening would replay after a kill.
 #[derive(Debug)]
 pub(in crate::db) struct Tail {
-    /// Its beginning, in bytes as [`JournalFile::reach`](crate::db::present::segment::JournalFile::reach) counts them;
-    /// while a backfill is wanted `u64::MAX`.
+    /// Its beginning, in bytes as [`JournalFile::reach`](crate::db::present::segment::JournalFile::reach) counts them.
     begin: AtomicU64,
     /// The end of the last commit, which may not be published yet.
     end: AtomicU64,
     /// About how many statements it has.
     statements: AtomicU64,
+    /// A backfill is due when its replay takes longer, in nanoseconds; while one is wanted `u64::MAX`.
+    due: AtomicU64,
 }
 
 impl Tail {
     /// Begins with the tail that opening has replayed, of small updates perhaps.
     pub(in crate::db) fn of(core: &Core) -> Self {
-        let begin = image_reach(core).map_or(u64::MAX, |(reached, _)| reached);
-        Self::new(begin, end(core))
+        let due = core.image().map_or(u64::MAX, |_| SHORT_REPLAY);
+        Self::new(image_reach(core), end(core), due)
     }
 
-    fn new(begin: u64, end: u64) -> Self {
+    fn new(begin: u64, end: u64, due: u64) -> Self {
         let statements = end.saturating_sub(begin) / 16;
-        let [begin, end, statements] = [begin, end, statements].map(AtomicU64::new);
-        Self { begin, end, statements }
+        let [begin, end, statements, due] = [begin, end, statements, due].map(AtomicU64::new);
+        Self { begin, end, statements, due }
     }
 
     /// Adds the statements of a commit with a given end; returns true if replaying the tail takes long.
@@ -78,11 +71,15 @@ impl Tail {
     }
 
     fn is_long(&self) -> bool {
+        self.replay() > self.due.load(Ordering::Relaxed)
+    }
+
+    /// Returns about how long its replay takes, in nanoseconds.
+    fn replay(&self) -> u64 {
         let (end, statements) = self.seen();
         let bytes = end.saturating_sub(self.begin.load(Ordering::Relaxed));
-        let replay =
-            statements.saturating_mul(REPLAY_OF_STATEMENT) + bytes / 4 * REPLAY_OF_FOUR_BYTES;
-        bytes >= SHORT_TAIL && replay >= SHORT_REPLAY
+        let copied = bytes / 4 * REPLAY_OF_FOUR_BYTES;
+        statements.saturating_mul(REPLAY_OF_STATEMENT).saturating_add(copied)
     }
 
     /// Returns its end, and about how many statements it has.
@@ -90,35 +87,36 @@ impl Tail {
         (self.end.load(Ordering::Relaxed), self.statements.load(Ordering::Relaxed))
     }
 
-    /// Makes it short, while a backfill is wanted.
+    /// Calls it short, while a backfill is wanted.
     pub(in crate::db) fn stop_watching(&self) {
-        self.begin.store(u64::MAX, Ordering::Relaxed);
+        self.due.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// Continues after a backfill that began at what was [`seen`](Self::seen); returns whether the tail is long
-    /// already, by commits that it didn't reach. After a failed one the tail begins now.
+    /// already, by commits that it didn't reach. After a failed one it must be twice as long.
     pub(in crate::db) fn watch(&self, core: &Core, seen: (u64, u64), is_done: bool) -> bool {
-        let reached = image_reach(core).map_or(u64::MAX, |(reached, _)| reached);
+        let reached = image_reach(core);
         if reached >= seen.0 {
             self.statements.fetch_sub(seen.1, Ordering::Relaxed);
         }
-        self.begin.store(if is_done { reached } else { self.seen().0 }, Ordering::Relaxed);
+        self.begin.store(reached, Ordering::Relaxed);
+        let due =
+            if is_done { SHORT_REPLAY } else { SHORT_REPLAY.max(self.replay()).saturating_mul(2) };
+        self.due.store(due, Ordering::Relaxed);
         self.is_long()
     }
 }
 
-/// Returns when the next backfill may begin that only the tail's replay asks for, after one that took from `begun` to
+/// Returns when the next backfill may begin that the tail asks for, after one that took from `begun` to
 /// `ended`. So such backfills take at most a quarter of the time.
 pub(in crate::db) fn soonest(begun: Duration, ended: Duration) -> Duration {
     (begun + BETWEEN).max(ended + ended.saturating_sub(begun) * PAUSES)
 }
 
 impl Background {
-    /// Wakes the thread if a backfill is due, by the length of the journal, by the changes in memory alone, or by
-    /// the time that a replay takes.
+    /// Wakes the thread if a backfill is due, by the time that a replay takes, or by the changes in memory alone.
     pub(in crate::db) fn note_commit(&self, to: &mut Writing, position: u64, statements: u64) {
         let end = to.file.reach(position);
-        self.note(end);
         if self.tail().is_long_with(statements, end) {
             self.want_soon();
         }
@@ -134,27 +132,14 @@ pub(in crate::db) fn end(core: &Core) -> u64 {
     segment.file.reach(segment.checkpoints.acknowledged().position)
 }
 
-/// Returns the image's end in the journal, and how many bytes the last backfill wrote.
-fn image_reach(core: &Core) -> Option<(u64, u64)> {
-    core.image().map(ImageState::state)
-}
-
-/// Returns the end of the journal at which the next backfill pays.
-pub(in crate::db) fn image_due(core: &Core) -> u64 {
-    let due = |(reached, wrote): (u64, u64)| reached.saturating_add(tail_due(wrote));
-    image_reach(core).map_or(u64::MAX, due)
+/// Returns the image's end in the journal, in bytes of that; 0 if there is no image.
+fn image_reach(core: &Core) -> u64 {
+    core.image().map_or(0, ImageState::end_in_journal)
 }
 
 /// Returns how many bytes of changes in memory alone are worth one.
 pub(in crate::db) fn unsaved_due(core: &Core) -> usize {
     core.image().map_or(usize::MAX, ImageState::unsaved_due)
-}
-
-/// Returns at which end of the journal a backfill is tried again that has failed.
-pub(in crate::db) fn image_due_later(core: &Core) -> u64 {
-    let end = end(core);
-    let tail = end.saturating_sub(image_reach(core).map_or(end, |(reached, _)| reached));
-    end.saturating_add(TAIL.max(tail))
 }
 
 /// Updates the image if replaying the tail would make the next opening noticeably longer. Ends that after
@@ -165,14 +150,13 @@ pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Resul
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };
-    let Some((reached, _)) = image_reach(core) else { return Ok(()) };
-    if is_backfill_worth_it_at_close(core, reached) {
+    let Some(image_state) = core.image() else { return Ok(()) };
+    if is_backfill_worth_it_at_close(core, image_state.end_in_journal()) {
         core.history.is_closing.store(true, Ordering::Relaxed);
         backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on())?;
         // A transaction that was forgotten has the writer for ever.
         retain::keep_the_rules(core, Duration::ZERO)?;
     }
-    let image_state = core.image_state()?;
     image_state.shrink(&lock(&image_state.working))
 }
 
@@ -183,43 +167,35 @@ pub(in crate::db) fn is_backfill_worth_it_at_close(core: &Core, reached: u64) ->
     end(core).saturating_sub(reached) >= worth
 }
 
-/// Returns how many bytes of the journal after the image's point are worth a backfill, if the last one wrote `wrote`
-/// bytes: 4 MiB, or a quarter of `wrote` if that is more. After a backfill of less than 4 MiB, which costs little, it
-/// is `wrote`, and 1 MiB at least.
-fn tail_due(wrote: u64) -> u64 {
-    TAIL.max(wrote / 4).min(wrote.max(TAIL_BETWEEN_FRAMES))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
-    use super::{Tail, soonest, tail_due};
+    use super::{SHORT_REPLAY, Tail, soonest};
 
     #[test]
-    fn a_tail_is_long_by_its_bytes_and_the_time_of_its_replay() {
+    fn a_tail_is_long_by_the_time_of_its_replay() {
         const KIB: u64 = 1024;
         let begin = 5000 * KIB;
         let is_long = |statements: u64, bytes: u64| {
-            let tail = Tail::new(begin, begin + 16);
+            let tail = Tail::new(begin, begin + 16, SHORT_REPLAY);
             let is_long = tail.is_long_with(statements, begin + bytes);
             assert_eq!(tail.seen(), (begin + bytes, 1 + statements));
             tail.stop_watching();
             assert!(!tail.is_long_with(u64::MAX / 2, begin + bytes), "one is wanted already");
             is_long
         };
-        assert!(!is_long(1_000_000, 1023 * KIB), "at most 1 MiB is left");
-        assert!(is_long(30_000, 1024 * KIB) && !is_long(20_000, 1024 * KIB));
+        assert!(is_long(34_000, 0) && !is_long(33_000, 0), "0.3 us a statement");
         assert!(is_long(0, 4096 * KIB) && !is_long(0, 3072 * KIB), "much is copied");
-        let tail = Tail::new(0, 0);
-        assert!(!tail.is_long_with(33_000, 2048 * KIB / 2 - 1));
-        tail.begin.store(KIB, Ordering::Relaxed);
-        assert!(!tail.is_long_with(100, 1024 * KIB), "its beginning is later");
+        assert!(is_long(30_000, 1024 * KIB) && !is_long(20_000, 1024 * KIB));
+        let tail = Tail::new(0, 0, SHORT_REPLAY);
+        tail.begin.store(1024 * KIB, Ordering::Relaxed);
+        assert!(!tail.is_long_with(30_000, 1024 * KIB), "its beginning is later");
     }
 
     #[test]
-    fn backfills_for_the_tail_have_pauses() {
+    fn backfills_have_pauses() {
         let ms = Duration::from_millis;
         for (took, after) in [(0, 750), (10, 750), (187, 750), (250, 1000), (2000, 8000)] {
             assert_eq!(soonest(ms(5), ms(5 + took)), ms(5 + after), "after one of {took} ms");
@@ -228,17 +204,11 @@ mod tests {
 
     #[test]
     fn a_backfill_is_due_as_the_documents_say() {
-        const MIB: u64 = 1 << 20;
-        for (wrote, due) in [(0, 1), (1, 1), (2, 2), (4, 4), (5, 4), (16, 4), (20, 5), (400, 100)] {
-            assert_eq!(tail_due(wrote * MIB), due * MIB, "after {wrote} MiB");
-        }
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for document in ["docs/costs.md", "docs/guide/src/image.md"] {
             let text = std::fs::read_to_string(root.join(document)).unwrap();
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            for words in
-                ["4 MiB", "a quarter of what the last", "wrote less than 4 MiB", "1 MiB at least"]
-            {
+            for words in ["would take 10 ms", "three times", "0.75 s"] {
                 assert!(text.contains(words), "{document} doesn't say {words:?}");
             }
         }

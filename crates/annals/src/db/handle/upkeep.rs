@@ -257,7 +257,7 @@ impl Database {
         let mut limit = 0;
         if let Some(image_state) = core.image() {
             (image, reached, limit) =
-                (image_state.figures(), image_state.state().0, image_state.budget());
+                (image_state.figures(), image_state.end_in_journal(), image_state.budget());
         }
         let (root, image_bytes, PagerUse { hits, loads, loaded_bytes, cached_bytes }) = image;
         Stats {

@@ -74,17 +74,11 @@ struct Status {
     image: Option<(Arc<Image>, Arc<Pager>)>,
     root: Option<Root>,
     reached: u64,
-    wrote: u64,
 }
 
 impl Status {
     fn of(working: &Working) -> Self {
-        Self {
-            image: working.image.clone(),
-            root: working.root,
-            reached: working.reached,
-            wrote: working.wrote,
-        }
+        Self { image: working.image.clone(), root: working.root, reached: working.reached }
     }
 }
 
@@ -97,8 +91,6 @@ pub(in crate::db) struct Working {
     pub(in crate::db) root: Option<Root>,
     /// The end of its journal, in bytes as [`JournalFile::reach`] counts them.
     pub(in crate::db) reached: u64,
-    /// How many bytes the last backfill wrote.
-    pub(in crate::db) wrote: u64,
     /// Which roots of the image are read.
     pub(in crate::db) pins: Arc<Pins>,
     /// Pages written ahead of the next backfill.
@@ -113,8 +105,7 @@ impl Working {
             None => Self { pins, ..Self::default() },
             Some(Begun { image, pager, root, .. }) => {
                 let image = Some((Arc::clone(image), Arc::clone(pager)));
-                let (reached, wrote) = (reach(root), root.bytes);
-                Self { image, root: Some(*root), reached, wrote, pins, spill: None }
+                Self { image, root: Some(*root), reached: reach(root), pins, spill: None }
             }
         }
     }
@@ -411,10 +402,9 @@ impl ImageState {
         Ok((image, pager))
     }
 
-    /// Returns the image's end in the journal, in bytes of that, and how many bytes the last backfill wrote.
-    pub(in crate::db) fn state(&self) -> (u64, u64) {
-        let Status { reached, wrote, .. } = self.status();
-        (reached, wrote)
+    /// Returns the image's end in the journal, in bytes of that; 0 before the first backfill.
+    pub(in crate::db) fn end_in_journal(&self) -> u64 {
+        lock(&self.status).reached
     }
 
     /// Returns how many bytes of changes may be in memory alone before a transaction spills them.
