@@ -145,7 +145,7 @@ pub fn begin_continuation(database: &Database, after: Option<Txid>, own: &str) -
         let _transaction = database.begin()?;
         let inner = database.inner();
         inner.harden()?;
-        let (published, file) = (inner.group().published(), inner.file());
+        let (published, file) = (inner.group.published(), inner.file());
         let end = published.point;
         let from = match after.filter(|&after| after != end.txid) {
             None => Some(end),
@@ -156,10 +156,10 @@ pub fn begin_continuation(database: &Database, after: Option<Txid>, own: &str) -
                 format!("{shown}: the journal continued in another file since: clone it again");
             Error::new(ErrorKind::Unsupported, message)
         })?;
-        let head = head_with(&file.head()?.header, &first_slot(from, inner.clock.secret()));
+        let head = head_with(&file.head()?.header, &first_slot(from, inner.clock().secret()));
         (Preface { header: file.segment_hash()?, segment: file.segment, from }, head)
     };
-    let temporary = format!("{own}.new-{:016x}", database.inner().clock.random());
+    let temporary = format!("{own}.new-{:016x}", database.inner().clock().random());
     let storage = directory.create(&temporary).map_err(io)?;
     let written = storage
         .write_at(0, &preface.encode())

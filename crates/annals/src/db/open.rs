@@ -10,13 +10,16 @@ use annals_storage::step;
 
 use crate::db::acquire::Acquired;
 use crate::db::continuation;
+use crate::db::engine::core::{Core, Writing};
+use crate::db::engine::group::Group;
+use crate::db::engine::uuids::NewUuids;
 use crate::db::erase;
-use crate::db::handle::database::{Database, Setup};
+use crate::db::handle::database::Database;
 use crate::db::handle::sharing::Sharing;
 use crate::db::handle::upgrade::{self, Customs};
 use crate::db::image::{Found, ImageState, Looking};
 use crate::db::options::{Options, locate};
-use crate::db::present::segment::{JournalFile, Segment};
+use crate::db::present::segment::{Current, JournalFile, Segment};
 use crate::db::present::turns::{Turns, Users};
 use crate::db::progress::Watched;
 use crate::db::recovery::Repair;
@@ -188,26 +191,19 @@ impl Options {
             is_named: AtomicBool::new(true),
         };
         segment.end_turn();
-        let database = Database::new(Setup {
-            writer: journal::Writer::new(
-                checkpoints,
-                Arc::clone(&clock),
-                survey.last_clock_time.max(found.last_clock_time()),
-                self.sector,
-            ),
-            clock,
-            segment,
-            store,
-            view,
-            recovered,
-            image_state: image_state.filter(|_| stopped.is_none() && self.roots_until.is_none()),
-            level: self.level,
-            background: self.background && stopped.is_none(),
-            rebuild_timeout: self.rebuild_timeout,
-            retention: self.retention,
-            history: self.history,
-            sharing,
-        });
+        let last_clock_time = survey.last_clock_time.max(found.last_clock_time());
+        let writer =
+            journal::Writer::new(checkpoints, Arc::clone(&clock), last_clock_time, self.sector);
+        let file = Arc::clone(&segment.file);
+        let writing = Writing { writer, store, file, uuids: NewUuids::default() };
+        let segment = Arc::new(Current::from_pointee(segment));
+        // One turn, one commit: in shared mode no other can join while one is waited for.
+        let group = Group::new(segment, clock, view, !self.shared);
+        let image_state = image_state.filter(|_| stopped.is_none() && self.roots_until.is_none());
+        // A process may not write outside of its turn, not even in the background.
+        let works_in_background = self.background && !self.shared && stopped.is_none();
+        let core = Core::new(self, group, writing, image_state, works_in_background);
+        let database = Database::new(core, self.level, sharing, recovered);
         let _ = stopped.map(|stopped| database.inner().unapplied.set(stopped.unapplied));
         Ok(database)
     }

@@ -102,8 +102,8 @@ pub(in crate::db) fn pack(db: &Database, timeout: Duration) -> Result<Packed> {
     if let Some(after) = larger {
         return Ok(Packed { after, ..packed });
     }
-    let restarted = restarted.map_err(|error| db.inner().core().advise_space(error))?;
-    if db.inner().core().image().is_some_and(|image_state| image_state.segment().is_some()) {
+    let restarted = restarted.map_err(|error| db.inner().advise_space(error))?;
+    if db.inner().image().is_some_and(|image_state| image_state.segment().is_some()) {
         // The segment of the image's point must stay, else the next opening would replay the state.
         db.backfill(BackfillMode::Full)?;
     }

@@ -103,7 +103,7 @@ impl Background {
     /// Ends the thread, after its current backfill, or between two of its steps after `patience`. Returns true if it
     /// ended.
     pub(in crate::db) fn stop(&self, patience: Duration) -> bool {
-        let deadline = self.shared.core.clock.elapsed().saturating_add(patience);
+        let deadline = self.shared.core.clock().elapsed().saturating_add(patience);
         self.shared.deadline.store(micros(deadline), Ordering::Relaxed);
         *lock(&self.shared.state) = State::Stopping;
         self.shared.signal.notify_one();
@@ -134,7 +134,7 @@ impl Shared {
     fn run(&self) {
         let mut failed_at = trigger::unsaved_due(&self.core);
         while self.wait() {
-            let (begun, seen) = (self.core.clock.elapsed(), self.tail.seen());
+            let (begun, seen) = (self.core.clock().elapsed(), self.tail.seen());
             let done = backfill::backfill_watched(&self.core, BackfillMode::Passive, &mut |_| {
                 self.go_on()
             });
@@ -150,7 +150,7 @@ impl Shared {
                 }
             }
             failed_at = unsaved_due;
-            let soonest = trigger::soonest(begun, self.core.clock.elapsed());
+            let soonest = trigger::soonest(begun, self.core.clock().elapsed());
             self.soonest.store(micros(soonest), Ordering::Relaxed);
             self.unsaved_due.store(unsaved_due, Ordering::Relaxed);
             if self.tail.watch(&self.core, seen, is_done) {
@@ -161,7 +161,7 @@ impl Shared {
 
     /// Returns whether a backfill may continue.
     fn go_on(&self) -> ControlFlow<()> {
-        if micros(self.core.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
+        if micros(self.core.clock().elapsed()) < self.deadline.load(Ordering::Relaxed) {
             return ControlFlow::Continue(());
         }
         self.is_cut.store(true, Ordering::Relaxed);
@@ -180,7 +180,7 @@ impl Shared {
                 }
                 State::Soon => {
                     let soonest = Duration::from_micros(self.soonest.load(Ordering::Relaxed));
-                    let left = soonest.saturating_sub(self.core.clock.elapsed());
+                    let left = soonest.saturating_sub(self.core.clock().elapsed());
                     if left.is_zero() {
                         *state = State::Wanted;
                         continue;
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_backfill_that_runs_is_ended_once_patience_is_over() {
         let db = filled();
-        let core = db.inner().core().rescuer().upgrade().unwrap().core().unwrap();
+        let core = db.inner().rescuer().upgrade().unwrap().core().unwrap();
         let background = Background::new(Arc::clone(&core));
         background.shared.deadline.store(0, Ordering::Relaxed);
         background.want();
@@ -238,7 +238,7 @@ mod tests {
     fn who_asks_about_the_image_does_not_wait_for_a_backfill() {
         let db = filled();
         db.backfill(BackfillMode::Full).unwrap();
-        let core = db.inner().core().rescuer().upgrade().unwrap().core().unwrap();
+        let core = db.inner().rescuer().upgrade().unwrap().core().unwrap();
         let (sender, receiver) = channel();
         std::thread::scope(|scope| {
             let image_state = core.image().unwrap();

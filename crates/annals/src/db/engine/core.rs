@@ -21,6 +21,7 @@ use crate::db::engine::rescued::Rescued;
 use crate::db::engine::uuids::NewUuids;
 use crate::db::history::keeping::Keeping;
 use crate::db::image::ImageState;
+use crate::db::options::Options;
 use crate::db::outcome::Forgotten;
 use crate::db::present::segment::{Current, JournalFile, Segment};
 use crate::image::image_name;
@@ -48,7 +49,7 @@ pub(in crate::db) struct Writing {
 pub(in crate::db) struct Core {
     pub(in crate::db) group: Group,
     pub(in crate::db) writing: MovableMutex<Writing>,
-    /// The segment that is written now.
+    /// The segment that is written now. It changes only while the writer's lock is held.
     pub(in crate::db) segment: Arc<Current>,
     /// None where there can be no image.
     image_state: Option<Arc<ImageState>>,
@@ -56,7 +57,6 @@ pub(in crate::db) struct Core {
     image_error: Mutex<Option<String>>,
     /// The state of the history index.
     pub(in crate::db) history: Keeping,
-    pub(in crate::db) clock: Arc<dyn Clock>,
     /// The files of earlier segments, as long as snapshots have them.
     pub(in crate::db) retired: Mutex<Vec<Weak<JournalFile>>>,
     /// Held while something is done to the segment in the background, and while the journal continues in
@@ -77,43 +77,37 @@ pub(in crate::db) struct Core {
     rescuer: OnceLock<Weak<Rescuer>>,
 }
 
-/// The state of the image, if there can be one, and the other kept state.
-type Kept = (Option<Arc<ImageState>>, (Arc<dyn Clock>, Retention, Keeping));
-
-/// How a database does its work besides transactions.
-pub(in crate::db) struct Working {
-    pub(in crate::db) rebuild_timeout: Duration,
-    pub(in crate::db) in_background: bool,
-    pub(in crate::db) alone: bool,
-}
-
 impl Core {
+    /// Makes it of the published side, the writer's, and the image's, which is `None` where there can be none.
     pub(in crate::db) fn new(
+        options: &Options,
         group: Group,
         writing: Writing,
-        segment: Arc<Current>,
-        (image_state, (clock, retention, history)): Kept,
-        works: &Working,
+        image_state: Option<Arc<ImageState>>,
+        works_in_background: bool,
     ) -> Arc<Self> {
-        let (writing, image_error) = (MovableMutex::new(writing), Mutex::default());
         Arc::new(Self {
-            rescuer: OnceLock::new(),
-            rescued: Rescued::default(),
-            rebuild_timeout: works.rebuild_timeout,
-            works_in_background: works.in_background,
-            works_alone: works.alone,
+            segment: Arc::clone(&group.segment),
             group,
-            writing,
-            segment,
+            writing: MovableMutex::new(writing),
             image_state,
-            image_error,
-            history,
-            clock,
+            image_error: Mutex::default(),
+            history: Keeping::new(options.history),
             retired: Mutex::default(),
             keeping: Arc::default(),
-            retention,
+            retention: options.retention,
             forgotten: Mutex::default(),
+            rescued: Rescued::default(),
+            rebuild_timeout: options.rebuild_timeout,
+            works_in_background,
+            works_alone: !options.shared,
+            rescuer: OnceLock::new(),
         })
+    }
+
+    /// Returns the clock.
+    pub(in crate::db) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.group.clock
     }
 
     /// Enables rebuilding of views that need a lost page, as long as the returned value exists.
@@ -175,18 +169,18 @@ impl Core {
         timeout: Duration,
         what: &str,
     ) -> Result<G> {
-        let begun = self.clock.elapsed();
+        let begun = self.clock().elapsed();
         loop {
             if let Some(held) = try_lock() {
                 return Ok(held);
             }
-            if self.clock.elapsed().saturating_sub(begun) >= timeout {
+            if self.clock().elapsed().saturating_sub(begun) >= timeout {
                 let name = &self.segment.load().file.name;
                 let message =
                     format!("{name}: another thread {what} for all of {timeout:?}: try again");
                 return Err(Error::new(ErrorKind::Busy, message));
             }
-            self.clock.pause(PAUSE);
+            self.clock().pause(PAUSE);
         }
     }
 

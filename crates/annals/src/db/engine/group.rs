@@ -91,10 +91,12 @@ pub(super) struct Waiting {
 }
 
 impl Group {
+    /// Begins with a view of the segment's end; if it `is_patient`, leaders wait for the commits of others.
     pub(in crate::db) fn new(
         segment: Arc<Current>,
         clock: Arc<dyn Clock>,
         view: Arc<View>,
+        is_patient: bool,
     ) -> Self {
         let now = segment.load_full();
         let point = now.checkpoints.acknowledged();
@@ -108,16 +110,11 @@ impl Group {
             led: Condvar::new(),
             open: AtomicUsize::new(0),
             written: AtomicUsize::new(0),
-            is_patient: true,
+            is_patient,
             counts: Counts::default(),
             rescue: OnceLock::new(),
             witness: OnceLock::new(),
         }
-    }
-
-    /// Makes leaders never wait.
-    pub(in crate::db) fn without_patience(self) -> Self {
-        Self { is_patient: false, ..self }
     }
 
     /// Sets the rescuer, which rebuilds views after the loss of a page.

@@ -37,7 +37,7 @@ fn rebuilt_view(core: &Core, lost: &View, shown: Shown) -> Result<Arc<View>> {
         return Ok(Arc::clone(&published.view));
     }
     let Some(image_state) = core.image() else { return Err(too_late(&published)) };
-    let (clock, budget) = (&*core.clock, image_state.budget());
+    let (clock, budget) = (&**core.clock(), image_state.budget());
     let making = Making { published, clock, budget, damage: image_state.damage(), deadline };
     let view = core.rescued.get(lost, shown, making)?;
     view.rescued_by(&core.rescue(), shown);

@@ -34,7 +34,6 @@ pub(in crate::db) struct Beginning {
 
 /// A segment that is about to replace the current one.
 struct Prepared {
-    next: Next,
     checkpoints: Arc<Checkpoints>,
     writer: Writer,
     /// The end of the state, or the start.
@@ -78,28 +77,25 @@ pub(in crate::db) fn restart_in_turn(
         // Nothing was committed since the last restart.
         return end_restart(core, older, false);
     }
-    old.checkpoints.draw_secret(|| core.clock.secret())?;
+    old.checkpoints.draw_secret(|| core.clock().secret())?;
     old.checkpoints.close()?;
     let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
     let repeats = older != Older::Kept;
-    let by = Maker { clock: &*core.clock, shared: old.turns.is_some() };
+    let by = Maker { clock: &**core.clock(), shared: old.turns.is_some() };
     let header = by.header_after(&head.header, end.txid.0, repeats);
     let (segment, secret) = (head.hash, old.checkpoints.secret());
-    let sealer = Sealer { segment, secret, nonce: core.clock.random() };
+    let sealer = Sealer { segment, secret, nonce: core.clock().random() };
     let sealing = Sealing::new(end, header, &kept_name(journal, header.segment), sealer)?;
     let next = Next::create(directory, journal, &sealing.seal, by)?;
-    let prepared = prepare(core, next, writing, repeats)?;
-    let ready = fits(prepared.point.position)
-        .and_then(|()| segments::keep(directory, journal, storage, &head.header))
-        .and_then(|()| old.checkpoints.seal(&sealing));
-    if let Err(error) = ready {
-        prepared.next.discard(directory);
-        return Err(error);
-    }
-    if let Err(error) = prepared.next.publish(directory, journal) {
-        return Err(interrupted(&old, &error));
-    }
-    go_on(core, writing, &old, prepared)?;
+    let prepared = prepare(core, &next, writing, repeats);
+    let ready = prepared.map_err(|error| state::explain(error, name)).and_then(|prepared| {
+        fits(prepared.point.position)?;
+        segments::keep(directory, journal, storage, &head.header)?;
+        old.checkpoints.seal(&sealing).map(|()| prepared)
+    });
+    let prepared = ready.inspect_err(|_| next.discard(directory))?;
+    next.publish(directory, journal).map_err(|error| interrupted(&old, &error))?;
+    go_on(core, writing, &old, &next, prepared)?;
     end_restart(core, older, true)
 }
 
@@ -117,21 +113,16 @@ pub(in crate::db) fn restart_as(
     let _paused = lock(&core.keeping);
     let (storage, name) = (&*old.file.storage, &old.file.name);
     let head = Head::read(storage, name)?;
-    old.checkpoints.draw_secret(|| core.clock.secret())?;
+    old.checkpoints.draw_secret(|| core.clock().secret())?;
     old.checkpoints.close()?;
     let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
     let header = &sealing.seal.next;
     let (next, Beginning { point, pieces }) =
-        Next::copy(directory, journal, header, &*core.clock, fill)?;
+        Next::copy(directory, journal, header, &**core.clock(), fill)?;
     let ready = segments::keep(directory, journal, storage, &head.header)
         .and_then(|()| old.checkpoints.seal(sealing));
-    if let Err(error) = ready {
-        next.discard(directory);
-        return Err(error);
-    }
-    if let Err(error) = next.publish(directory, journal) {
-        return Err(interrupted(&old, &error));
-    }
+    ready.inspect_err(|_| next.discard(directory))?;
+    next.publish(directory, journal).map_err(|error| interrupted(&old, &error))?;
     let settled = Settled::new_journal(point, next.secret);
     let storage = Arc::clone(&next.storage);
     let pid = annals_storage::process_id();
@@ -139,29 +130,13 @@ pub(in crate::db) fn restart_as(
     let checkpoints = Arc::new(checkpoints);
     let writer = writing.writer.in_segment(Arc::clone(&checkpoints));
     let moved = Some(pieces).filter(|_| header.begins_with_state());
-    go_on(core, writing, &old, Prepared { next, checkpoints, writer, point, moved })?;
+    let prepared = Prepared { checkpoints, writer, point, moved };
+    go_on(core, writing, &old, &next, prepared)?;
     Ok(point.into())
 }
 
-/// Makes all that the new segment begins with, on permanent storage; takes it away again if that
-/// fails.
-fn prepare(core: &Core, next: Next, writing: &mut Writing, repeats: bool) -> Result<Prepared> {
-    let file = Arc::clone(&writing.file);
-    let made = prepare_in(core, &next, writing, repeats);
-    let (checkpoints, writer, point, moved) = made.map_err(|error| {
-        next.discard(&*file.directory);
-        state::explain(error, &file.name)
-    })?;
-    Ok(Prepared { next, checkpoints, writer, point, moved })
-}
-
-#[expect(clippy::type_complexity, reason = "it is taken apart at once, in one place")]
-fn prepare_in(
-    core: &Core,
-    next: &Next,
-    writing: &mut Writing,
-    repeats: bool,
-) -> Result<(Arc<Checkpoints>, Writer, Point, Option<Vec<(Blob, BlobPiece)>>)> {
+/// Makes all that the new segment begins with, on permanent storage.
+fn prepare(core: &Core, next: &Next, writing: &mut Writing, repeats: bool) -> Result<Prepared> {
     let header = &next.header;
     let start = Head::read(&*next.storage, &writing.file.name)?.start();
     let settled = Settled::new_journal(start, next.secret);
@@ -180,7 +155,7 @@ fn prepare_in(
     let mut writer = writing.writer.in_segment(Arc::clone(&checkpoints));
     if !repeats {
         checkpoints.tell()?;
-        return Ok((checkpoints, writer, start, None));
+        return Ok(Prepared { checkpoints, writer, point: start, moved: None });
     }
     let last_blob = writing.store.next_blob().map_or(Blob::MAX.0, |next| next.0 - 1);
     let snapshot = Snapshot::new(core.group.published());
@@ -190,12 +165,18 @@ fn prepare_in(
     step!(StateNotFlushed, checkpoints.reach(Level::Checksummed, point)?);
     checkpoints.acknowledge(point, 1, true);
     step!(StateNotFlushed, checkpoints.hard()?);
-    Ok((checkpoints, writer, point, Some(moved)))
+    Ok(Prepared { checkpoints, writer, point, moved: Some(moved) })
 }
 
 /// Continues in the new segment, which has the path now.
-fn go_on(core: &Core, writing: &mut Writing, old: &Segment, prepared: Prepared) -> Result<()> {
-    let Prepared { next, checkpoints, writer, point, moved } = prepared;
+fn go_on(
+    core: &Core,
+    writing: &mut Writing,
+    old: &Segment,
+    next: &Next,
+    prepared: Prepared,
+) -> Result<()> {
+    let Prepared { checkpoints, writer, point, moved } = prepared;
     let storage = Arc::clone(&next.storage);
     let end = old.checkpoints.acknowledged().position;
     let file = Arc::new(old.file.next(Arc::clone(&storage), next.header.segment, end));

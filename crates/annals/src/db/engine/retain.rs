@@ -94,7 +94,7 @@ pub(in crate::db) fn forget_by(core: &Core, rules: &Retention) -> Result<Option<
 }
 
 pub(in crate::db) fn plan_retention(core: &Core, live: u64, rules: &Retention) -> Result<Plan> {
-    Ok(rules.plan(&forget::segments(core)?, live, core.clock.now()))
+    Ok(rules.plan(&forget::segments(core)?, live, core.clock().now()))
 }
 
 /// How many entries a node of the directory of an array has.

@@ -145,8 +145,8 @@ pub(in crate::db) fn unsaved_due(core: &Core) -> usize {
 /// Updates the image if replaying the tail would make the next opening noticeably longer. Ends that after
 /// `patience`.
 pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Result<()> {
-    let deadline = core.clock.elapsed().saturating_add(patience);
-    let go_on = || match core.clock.elapsed() < deadline {
+    let deadline = core.clock().elapsed().saturating_add(patience);
+    let go_on = || match core.clock().elapsed() < deadline {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };

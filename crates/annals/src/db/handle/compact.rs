@@ -48,20 +48,16 @@ fn go_on_from_the_copy(
     timeout: Duration,
 ) -> Result<()> {
     // A transaction that spills waits for the lock of backfills, which is held here.
-    let timeout = match db.sharing() {
+    let timeout = match &db.sharing {
         None => timeout.min(NOT_NOTICED),
         Some(_) => timeout,
     };
-    let mut writing = db.core().writer_within(timeout)?;
+    let mut writing = db.writer_within(timeout)?;
     shared::take_turn_by(db, &mut writing, |now| now.take_turn_within(timeout))?;
-    let begun = match db.group().settle() {
-        Ok(()) => reopening::restart_from_root(
-            db.core(),
-            image_state,
-            working,
-            &mut writing,
-            Access::Write,
-        ),
+    let begun = match db.group.settle() {
+        Ok(()) => {
+            reopening::restart_from_root(db, image_state, working, &mut writing, Access::Write)
+        }
         Err(error) => Err(error),
     };
     shared::end_turn(db);

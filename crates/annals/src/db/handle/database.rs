@@ -1,13 +1,5 @@
 //! The handle of an open database.
 
-use crate::db::engine::uuids::NewUuids;
-use crate::db::engine::{rebuild, spill};
-use crate::db::handle::checks::{Checked, Checks, Proposed};
-use crate::db::handle::gate::Gate;
-use crate::db::handle::inner::Inner;
-use crate::db::handle::shared;
-use crate::db::replay::unapplied::Unapplied;
-use crate::db::threads::this_thread;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,20 +7,22 @@ use std::time::Duration;
 
 use crate::db::engine::background::Background;
 use crate::db::engine::checkpointer::Checkpointer;
-use crate::db::engine::core::{Core, Working, Writing};
-use crate::db::engine::group::Group;
-use crate::db::handle::lifetime::Open;
+use crate::db::engine::core::Core;
+use crate::db::engine::{rebuild, spill};
+use crate::db::handle::checks::{Checked, Checks, Proposed};
+use crate::db::handle::gate::Gate;
+use crate::db::handle::inner::Inner;
+use crate::db::handle::shared;
 use crate::db::handle::sharing::Sharing;
 use crate::db::handle::transaction::Transaction;
-use crate::db::history::keeping::Keeping;
-use crate::db::image::ImageState;
 use crate::db::options::Options;
-use crate::db::present::segment::{Current, Segment};
+use crate::db::present::segment::Segment;
 use crate::db::present::snapshot::Snapshot;
+use crate::db::replay::unapplied::Unapplied;
+use crate::db::threads::this_thread;
 use crate::debug::brief;
-use crate::journal::{Level, Point, Recovered, Retention, Writer, lock};
-use crate::storage::{Clock, MemoryDirectory, Origin, SystemClock};
-use crate::store::{Store, View};
+use crate::journal::{Level, Point, Recovered, lock};
+use crate::storage::{MemoryDirectory, Origin, SystemClock};
 use crate::{Error, Result};
 
 /// A database, open for reading and writing.
@@ -43,7 +37,7 @@ use crate::{Error, Result};
 /// what is in memory. The child opens the database again, when the parent has closed it, or opens it read-only.
 #[derive(Clone)]
 pub struct Database {
-    open: Arc<Open>,
+    inner: Arc<Inner>,
 }
 
 brief!(Database, "Database", "file": |it| it.inner().file().name, "level": |it| it.inner().level);
@@ -61,79 +55,44 @@ pub fn begin_while<'db>(
     database.begin_by(|segment| segment.take_turn_while(timeout, is_wanted))
 }
 
-/// The parts of an open database.
-pub(in crate::db) struct Setup {
-    pub(in crate::db) writer: Writer,
-    pub(in crate::db) segment: Segment,
-    pub(in crate::db) clock: Arc<dyn Clock>,
-    pub(in crate::db) store: Store,
-    pub(in crate::db) view: Arc<View>,
-    pub(in crate::db) recovered: Recovered,
-    /// The state of the image; `None` if there can be none.
-    pub(in crate::db) image_state: Option<Arc<ImageState>>,
-    pub(in crate::db) level: Level,
-    pub(in crate::db) background: bool,
-    /// How long a read or a write waits for the rebuild of a damaged page.
-    pub(in crate::db) rebuild_timeout: Duration,
-    /// The rules of retention.
-    pub(in crate::db) retention: Retention,
-    /// True if backfills extend the history index.
-    pub(in crate::db) history: bool,
-    /// The state of shared mode; `None` in exclusive mode.
-    pub(in crate::db) sharing: Option<Sharing>,
-}
-
 impl Database {
-    pub(in crate::db) fn new(setup: Setup) -> Self {
-        // A process may not write outside of its turn, not even in the background.
-        let background = setup.background && setup.sharing.is_none();
-        let segment = Arc::new(Current::from_pointee(setup.segment));
-        let file = Arc::clone(&segment.load().file);
-        let group = Group::new(Arc::clone(&segment), Arc::clone(&setup.clock), setup.view);
-        let group = match setup.sharing {
-            // One turn, one commit: no other can join while one is waited for.
-            Some(_) => group.without_patience(),
-            None => group,
-        };
-        let writing =
-            Writing { writer: setup.writer, store: setup.store, file, uuids: NewUuids::default() };
-        let history = Keeping::new(setup.history);
-        let keeps = (Arc::clone(&setup.clock), setup.retention, history);
-        let works = Working {
-            rebuild_timeout: setup.rebuild_timeout,
-            in_background: background,
-            alone: setup.sharing.is_none(),
-        };
-        let core =
-            Core::new(group, writing, Arc::clone(&segment), (setup.image_state, keeps), &works);
+    pub(in crate::db) fn new(
+        core: Arc<Core>,
+        level: Level,
+        sharing: Option<Sharing>,
+        recovered: Recovered,
+    ) -> Self {
         let rescuer = core.with_rescuer();
+        let works = core.works_in_background;
         let checkpointer =
-            background.then(|| Checkpointer::new(segment, Arc::clone(&core.keeping)));
+            works.then(|| Checkpointer::new(Arc::clone(&core.segment), Arc::clone(&core.keeping)));
         // A problem of the image doesn't prevent opening: it is retried.
         spill::publish_spilled(&core);
-        let background = background.then(|| Background::new(Arc::clone(&core)));
+        let background = works.then(|| Background::new(Arc::clone(&core)));
         let inner = Inner {
             core,
             background,
             checkpointer,
-            clock: setup.clock,
+            rescuer,
+            recovered,
             owner: AtomicUsize::new(0),
             later_recoveries: Mutex::default(),
             unapplied: OnceLock::new(),
             follows: OnceLock::new(),
-            sharing: setup.sharing,
-            level: setup.level,
+            sharing,
+            level,
             origin: Origin::here(),
             has_fixed_schema: AtomicBool::new(false),
             gate: Gate::default(),
             checks: Checks::default(),
+            is_closed: Mutex::default(),
         };
-        Self { open: Arc::new(Open::new(inner, rescuer, setup.recovered)) }
+        Self { inner: Arc::new(inner) }
     }
 
     /// Returns what transactions and the other rooms see of it.
     pub(in crate::db) fn inner(&self) -> &Inner {
-        &self.open.inner
+        &self.inner
     }
 
     /// Opens or creates a database with the default [`Options`].
@@ -189,20 +148,20 @@ impl Database {
         let inner = self.inner();
         inner.check_origin()?;
         inner.refuse_nesting()?;
-        inner.core.group.arrive();
-        let mut writing = inner.core.writing.lock();
+        inner.group.arrive();
+        let mut writing = inner.writing.lock();
         // With the lock: closing waits for it.
         let open = inner.check_open();
         let begun = open.and_then(|()| shared::take_or_join_turn(inner, &mut writing, take));
         let begun = begun.and_then(|()| {
             writing.writer.begin(inner.level).inspect_err(|_| shared::end_turn(inner))
         });
-        begun.inspect_err(|_| inner.core.group.leave())?;
-        if let Some(image_state) = inner.core.image() {
+        begun.inspect_err(|_| inner.group.leave())?;
+        if let Some(image_state) = inner.image() {
             image_state.install(&mut writing.store);
-            rebuild::see_to_damage(&inner.core, image_state, &mut writing);
+            rebuild::see_to_damage(inner, image_state, &mut writing);
             if writing.store.view().lies_over_image() {
-                inner.core.let_rescue(&mut writing);
+                inner.let_rescue(&mut writing);
             }
         }
         inner.wake_checkpointer();
@@ -256,14 +215,14 @@ impl Database {
     ) -> Result<()> {
         self.inner().check_open()?;
         self.inner().refuse_nesting()?;
-        let _writing = self.inner().core.writing.lock();
+        let _writing = self.inner().writing.lock();
         self.inner().checks.add(name, Box::new(check))
     }
 
     /// Returns the report of opening.
     #[must_use]
     pub fn recovered(&self) -> &Recovered {
-        &self.open.recovered
+        &self.inner.recovered
     }
 
     /// Makes a soft checkpoint: publishes all commits to other processes; the operating system has their bytes.
@@ -274,7 +233,7 @@ impl Database {
     pub fn soft_checkpoint(&self) -> Result<Point> {
         let inner = self.inner();
         let _entered = inner.enter()?;
-        inner.core.group.settle()?;
+        inner.group.settle()?;
         shared::in_turn(inner, || inner.checkpoints().soft())
     }
 
@@ -287,7 +246,7 @@ impl Database {
     pub fn hard_checkpoint(&self) -> Result<Point> {
         let inner = self.inner();
         let _entered = inner.enter()?;
-        inner.core.group.settle()?;
+        inner.group.settle()?;
         shared::in_turn(inner, || inner.checkpoints().hard())
     }
 
@@ -314,7 +273,7 @@ impl Database {
     /// backfill: then it isn't closed. `Poisoned` or `Io`: commits acknowledged as durable are durable even so. In a forked child closing does
     /// nothing, and is `Poisoned`.
     pub fn close(self) -> Result<()> {
-        self.open.close()
+        self.inner.close()
     }
 
     /// Does at once the background work after a while without commits.
@@ -351,7 +310,7 @@ impl Database {
     /// another one had been killed, or its flush had failed.
     #[must_use]
     pub fn recoveries(&self) -> Vec<Recovered> {
-        lock(self.inner().later_recoveries()).clone()
+        lock(&self.inner().later_recoveries).clone()
     }
 
     /// Returns the commit that doesn't apply, if the journal holds one. Then the database shows the state before

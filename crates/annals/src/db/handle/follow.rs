@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Continues in the segment that the path names now, in shared mode. Takes no turn.
 pub(in crate::db) fn follow(db: &Inner, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
-    let old = db.segment().load_full();
+    let old = db.segment.load_full();
     let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
     for _ in 0..TRIES {
         let txid = writing.writer.committed().txid.0;
@@ -63,7 +63,7 @@ fn finish_before(db: &Inner, old: &Segment, sharing: &Sharing) -> Result<()> {
     let survey = Survey::make(&*storage, &shown, rule, |_, _| Ok(()))?;
     match &survey.sealed {
         Some(seal) => {
-            let by = Maker { clock: &*db.core().clock, shared: true };
+            let by = Maker { clock: &**db.clock(), shared: true };
             segments::finish(&**directory, name, &*storage, &survey, seal, by)
         }
         None => Ok(()),
@@ -73,7 +73,7 @@ fn finish_before(db: &Inner, old: &Segment, sharing: &Sharing) -> Result<()> {
 /// Acquires the head lock of a segment in shared mode; returns true if the path still refers to it.
 fn join_again(db: &Inner, storage: &dyn Storage, old: &Segment) -> Result<bool> {
     let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
-    let clock = &db.core().clock;
+    let clock = db.clock();
     let timeout = old.turns.as_ref().map_or(Duration::ZERO, Turns::timeout);
     let begun = clock.elapsed();
     while !storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
@@ -128,11 +128,11 @@ fn go_on_in(
     let turns = old.turns.as_ref().map(|turns| turns.next(storage));
     // The process that made it may have ended before the flush.
     let is_named = AtomicBool::new(false);
-    db.core().enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
+    db.core.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
     // It isn't needed any more: the segment is sealed.
     let _ = old.file.storage.unlock(Lock::Head);
     let is_changed = writing.store.view().schema().commands().len() != commands;
     sharing.note_schema(db.has_fixed_schema() && is_changed)?;
-    db.group().begin_segment(view, ahead.end);
+    db.group.begin_segment(view, ahead.end);
     Ok(())
 }

@@ -1,34 +1,23 @@
 //! An open database, as its transactions and the other rooms see it: what `Database` is the public side of.
 
-use crate::Error;
-use crate::Recovered;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
 use crate::db::engine::background::Background;
 use crate::db::engine::checkpointer::Checkpointer;
-use crate::db::engine::core::Core;
-use crate::db::engine::core::Writing;
-use crate::db::engine::group::Group;
+use crate::db::engine::core::{Core, Rescuer};
 use crate::db::handle::checks::Checks;
 use crate::db::handle::gate::{Entered, Gate};
 use crate::db::handle::sharing::Sharing;
-use crate::db::present::segment::Current;
-use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Snapshot;
 use crate::db::replay::unapplied::Unapplied;
 use crate::db::threads::this_thread;
-use crate::journal::Checkpoints;
-use crate::journal::Level;
-use crate::storage::Clock;
+use crate::journal::{Level, Recovered};
 use crate::storage::Origin;
-use crate::{ErrorKind, Result};
-use annals_storage::sync::MovableMutex;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use crate::{Error, ErrorKind, Result};
 
-/// An open database, without its public methods.
+/// An open database, which its handles share: the threads that work for it, and what only its handles need.
 pub(in crate::db) struct Inner {
     pub(in crate::db) core: Arc<Core>,
     /// The thread for backfills; `None` without background work.
@@ -42,7 +31,6 @@ pub(in crate::db) struct Inner {
     pub(in crate::db) unapplied: OnceLock<Unapplied>,
     pub(in crate::db) sharing: Option<Sharing>,
     pub(in crate::db) level: Level,
-    pub(in crate::db) clock: Arc<dyn Clock>,
     pub(in crate::db) origin: Origin,
     /// True if a program's typed code relies on the schema.
     pub(in crate::db) has_fixed_schema: AtomicBool,
@@ -52,12 +40,26 @@ pub(in crate::db) struct Inner {
     pub(in crate::db) checks: Checks,
     /// The journal that this one follows, if it is a replica's, as messages name it.
     pub(in crate::db) follows: OnceLock<String>,
+    /// Rebuilds the state for snapshots that need a lost page.
+    pub(super) rescuer: Arc<Rescuer>,
+    /// The report of opening.
+    pub(super) recovered: Recovered,
+    /// True once it is closed; held while it is being closed.
+    pub(super) is_closed: Mutex<bool>,
+}
+
+impl Deref for Inner {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
 }
 
 impl Inner {
     /// Returns a snapshot of the last commit.
     pub(in crate::db) fn read(&self) -> Snapshot {
-        let published = self.core.group.published();
+        let published = self.group.published();
         match self.origin.is_elsewhere() {
             false => Snapshot::new(published),
             true => Snapshot::elsewhere(&published),
@@ -67,32 +69,6 @@ impl Inner {
     /// True if a program's typed code relies on the schema.
     pub(in crate::db) fn has_fixed_schema(&self) -> bool {
         self.has_fixed_schema.load(Ordering::Relaxed)
-    }
-
-    /// Returns the checkpoints of the current segment.
-    pub(in crate::db) fn checkpoints(&self) -> Arc<Checkpoints> {
-        self.core.checkpoints()
-    }
-
-    /// Returns the segment that is written now. The segment changes only while the writer's lock is held.
-    pub(in crate::db) fn segment(&self) -> &Current {
-        &self.core.segment
-    }
-
-    pub(in crate::db) fn writing(&self) -> &MovableMutex<Writing> {
-        &self.core.writing
-    }
-
-    pub(in crate::db) fn file(&self) -> Arc<JournalFile> {
-        self.core.file()
-    }
-
-    pub(in crate::db) const fn sharing(&self) -> Option<&Sharing> {
-        self.sharing.as_ref()
-    }
-
-    pub(in crate::db) const fn later_recoveries(&self) -> &Mutex<Vec<Recovered>> {
-        &self.later_recoveries
     }
 
     /// Returns the thread that has a transaction open; 0: none.
@@ -106,25 +82,10 @@ impl Inner {
         if self.origin.is_elsewhere() { self.file().check_origin() } else { Ok(()) }
     }
 
-    /// Returns the group, which acknowledges commits.
-    pub(in crate::db) fn group(&self) -> &Group {
-        &self.core.group
-    }
-
     /// Makes everything that is written durable.
     pub(in crate::db) fn harden(&self) -> Result<()> {
-        self.core.group.settle()?;
+        self.group.settle()?;
         self.checkpoints().harden()
-    }
-
-    /// Returns the thread for backfills, if there is one.
-    pub(in crate::db) const fn background(&self) -> Option<&Background> {
-        self.background.as_ref()
-    }
-
-    /// Returns the state that threads share.
-    pub(in crate::db) fn core(&self) -> &Core {
-        &self.core
     }
 
     /// Wakes the background work after a commit.

@@ -5,15 +5,14 @@
 //! 2. Closing first waits for the open transaction and the running operations of other threads.
 
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use crate::db::engine::core::Rescuer;
 use crate::db::engine::trigger;
 use crate::db::handle::inner::Inner;
 use crate::db::handle::shared;
 use crate::db::image::ImageState;
-use crate::journal::{Recovered, lock};
+use crate::journal::lock;
 use crate::storage::Lock;
 use crate::trace::{event, span};
 use crate::{Error, ErrorKind, Result};
@@ -21,33 +20,19 @@ use crate::{Error, ErrorKind, Result};
 /// How long dropping a database waits for a backfill, and closing it for the state to be rebuilt.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An open database, which its handles share.
-pub(in crate::db) struct Open {
-    pub(in crate::db) inner: Inner,
-    /// Rebuilds the state for snapshots that need a lost page.
-    rescuer: Arc<Rescuer>,
-    pub(in crate::db) recovered: Recovered,
-    /// True once it is closed; held while it is being closed.
-    is_closed: Mutex<bool>,
-}
-
-impl Open {
-    pub(in crate::db) fn new(inner: Inner, rescuer: Arc<Rescuer>, recovered: Recovered) -> Self {
-        Self { inner, rescuer, recovered, is_closed: Mutex::default() }
-    }
-
+impl Inner {
     /// Closes it for all handles. Returns the errors of closing, except to those that find it closed already.
     pub(in crate::db) fn close(self: Arc<Self>) -> Result<()> {
         let open = match Arc::try_unwrap(self) {
             Ok(mut only) => return only.close_alone(Duration::MAX),
             Err(open) => open,
         };
-        open.inner.check_origin()?;
-        open.inner.refuse_nesting()?;
-        open.inner.core.image().map_or(Ok(()), ImageState::refuse_nesting)?;
-        open.inner.gate.close();
+        open.check_origin()?;
+        open.refuse_nesting()?;
+        open.image().map_or(Ok(()), ImageState::refuse_nesting)?;
+        open.gate.close();
         // Waits for the transaction of another thread; the next one finds the gate closed.
-        drop(open.inner.core.writing.lock());
+        drop(open.writing.lock());
         let mut is_closed = lock(&open.is_closed);
         if mem::replace(&mut *is_closed, true) {
             return Ok(());
@@ -58,20 +43,20 @@ impl Open {
 
     /// Closes it if it isn't, as the only one that has it; waits up to `patience` for a backfill.
     fn close_alone(&mut self, patience: Duration) -> Result<()> {
-        self.inner.check_origin()?;
+        self.check_origin()?;
         if mem::replace(self.is_closed.get_mut().unwrap_or_else(PoisonError::into_inner), true) {
             return Ok(());
         }
-        self.inner.gate.close();
+        self.gate.close();
         let is_imaged = self.stop_threads(patience);
-        drop(self.inner.background.take());
-        let is_written = self.inner.checkpoints().check_usable().is_ok();
+        drop(self.background.take());
+        let is_written = self.checkpoints().check_usable().is_ok();
         let mut rolled_back = Ok(());
         // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever. The thread
         // that shared it has ended.
-        if let Some(core) = Arc::get_mut(&mut self.inner.core)
+        if let Some(core) = Arc::get_mut(&mut self.core)
             && is_written
-            && self.inner.sharing.is_none()
+            && self.sharing.is_none()
         {
             rolled_back = core.writing.get_mut().writer.rollback();
         }
@@ -80,13 +65,13 @@ impl Open {
 
     /// Ends the work in the background; returns true if a backfill wasn't ended before its end.
     fn stop_threads(&self, patience: Duration) -> bool {
-        if let Some(image_state) = self.inner.core.image() {
+        if let Some(image_state) = self.image() {
             // Else the next opening would do it. Not for ever: it may wait for a transaction that was forgotten.
             image_state.rebuilding().stop(PATIENCE);
         }
         self.rescuer.close();
-        let is_imaged = self.inner.background().is_none_or(|it| it.stop(patience));
-        if let Some(checkpointer) = &self.inner.checkpointer {
+        let is_imaged = self.background.as_ref().is_none_or(|it| it.stop(patience));
+        if let Some(checkpointer) = &self.checkpointer {
             checkpointer.stop();
         }
         is_imaged
@@ -94,27 +79,27 @@ impl Open {
 
     /// Closes the files. `patience` limits the time to update the image; with `None` it isn't updated.
     fn finish(&self, rolled_back: Result<()>, patience: Option<Duration>) -> Result<()> {
-        let checkpoints = self.inner.checkpoints();
-        span!(INFO, "close", file = self.inner.file().name.as_str());
+        let checkpoints = self.checkpoints();
+        span!(INFO, "close", file = self.file().name.as_str());
         let closed = match checkpoints.check_usable() {
             Err(error) if error.kind() == ErrorKind::Unapplied => Ok(()), // nothing is written any more
             // In shared mode the end of the turn noted that.
-            Err(error) if self.inner.sharing.is_some() => Err(error),
+            Err(error) if self.sharing.is_some() => Err(error),
             Err(error) => {
                 // Marks for the next opening that the last flush failed; ignores an error of that. In shared mode
                 // that was marked in the turn in which it failed.
-                if self.inner.sharing.is_none() {
+                if self.sharing.is_none() {
                     let _ = checkpoints.tell();
                 }
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
-            Ok(()) if self.inner.sharing.is_some() => shared::close_shared(&self.inner),
+            Ok(()) if self.sharing.is_some() => shared::close_shared(self),
             Ok(()) => rolled_back.and_then(|()| self.close_journal(patience)),
         };
-        self.inner.core.group.feed().close();
-        let file = self.inner.file();
+        self.group.feed().close();
+        let file = self.file();
         // For what might still want to write: the lock is released.
-        self.inner.checkpoints().refuse(ErrorKind::Closed, self.inner.closed().to_string());
+        self.checkpoints().refuse(ErrorKind::Closed, self.closed().to_string());
         event!(INFO, "closed", is_ok = closed.is_ok());
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
         let unlocked = file.storage.unlock(Lock::Head);
@@ -127,18 +112,18 @@ impl Open {
 
     /// Closes a journal that no other process writes.
     fn close_journal(&self, patience: Option<Duration>) -> Result<()> {
-        self.inner.core.group.settle()?;
+        self.group.settle()?;
         // A problem of the image doesn't prevent closing: the next opening replays more.
-        let _ = patience.map(|patience| trigger::backfill_at_close(&self.inner.core, patience));
-        self.inner.checkpoints().close()
+        let _ = patience.map(|patience| trigger::backfill_at_close(self, patience));
+        self.checkpoints().close()
     }
 }
 
-impl Drop for Open {
+impl Drop for Inner {
     fn drop(&mut self) {
-        if self.inner.check_origin().is_err() {
+        if self.check_origin().is_err() {
             // Their threads aren't in this process, and locks that they held at the fork are never released.
-            mem::forget((self.inner.checkpointer.take(), self.inner.background.take()));
+            mem::forget((self.checkpointer.take(), self.background.take()));
             return;
         }
         // No caller can receive an error, and nothing acknowledged as durable depends on it.

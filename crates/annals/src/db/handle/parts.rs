@@ -83,7 +83,7 @@ impl Transaction<'_> {
     /// `Invalid`: a statement stopped in the middle, and the transaction can only be rolled back.
     pub fn set_savepoint(&mut self) -> Result<Savepoint> {
         self.usable()?;
-        let spilled = if self.spilled { spill::mark(self.database.core()) } else { None };
+        let spilled = if self.spilled { spill::mark(self.database) } else { None };
         self.writing.writer.set_savepoint();
         let store = self.writing.store.set_savepoint();
         let (level, time) = (self.level, self.time);
@@ -104,7 +104,7 @@ impl Transaction<'_> {
         let is_spilled = saved.spilled.is_some();
         self.writing.store.return_to(&saved.store);
         if self.spilled {
-            spill::return_to(self.database.core(), saved.spilled.as_ref());
+            spill::return_to(self.database, saved.spilled.as_ref());
             self.spilled = is_spilled;
         }
         (self.level, self.time) = (saved.level, saved.time);

@@ -50,16 +50,16 @@ impl Pending<'_> {
         if self.is_acknowledged {
             // Done by `submit`.
         } else if !self.is_empty {
-            database.group().wait(self.point)?;
+            database.group.wait(self.point)?;
             // It may have fallen asleep in the meantime.
             database.wake_checkpointer();
-        } else if database.sharing().is_some() {
+        } else if database.sharing.is_some() {
             // Done by `submit`, before the turn ended.
         } else if level.flushes() {
             database.harden()?;
         } else {
             // The state that the transaction saw must not be taken back.
-            database.group().settle()?;
+            database.group.settle()?;
         }
         if !self.is_empty {
             let Point { txid, position, .. } = self.point;

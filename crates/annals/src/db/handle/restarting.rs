@@ -43,19 +43,19 @@ fn finish_restarting(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     if how.forget_history {
-        let from = &db.inner().core().image_state()?.frames_from;
+        let from = &db.inner().image_state()?.frames_from;
         from.fetch_max(restarted.segment, Ordering::Relaxed);
     }
     let done = db.backfill_watched(BackfillMode::Full, watch)?;
     if how.forget_history {
-        let begun = db.inner().clock.elapsed();
+        let begun = db.inner().clock().elapsed();
         loop {
             (restarted.forgotten, restarted.pinned) = db.forget_before(restarted.segment)?;
-            let is_late = db.inner().clock.elapsed().saturating_sub(begun) >= how.timeout;
+            let is_late = db.inner().clock().elapsed().saturating_sub(begun) >= how.timeout;
             if restarted.pinned.is_none() || is_late {
                 break;
             }
-            db.inner().clock.pause(PAUSE);
+            db.inner().clock().pause(PAUSE);
         }
     }
     if mode != BackfillMode::Truncate {
@@ -67,17 +67,17 @@ fn finish_restarting(
 
 /// Waits until no reader pins a root of the image older than the newest.
 fn wait_for_readers(db: &Database, image_state: &ImageState, timeout: Duration) -> Result<()> {
-    db.inner().segment().load().file.past.forget();
-    let begun = db.inner().clock.elapsed();
+    db.inner().segment.load().file.past.forget();
+    let begun = db.inner().clock().elapsed();
     loop {
-        db.inner().segment().load().file.exposed.release();
+        db.inner().segment.load().file.exposed.release();
         let oldest = image_state.oldest_reader(&*backfill::wait_for_backfill(
-            db.inner().core(),
+            db.inner(),
             image_state,
             timeout,
         )?);
         let Some(oldest) = oldest else { return Ok(()) };
-        if db.inner().clock.elapsed().saturating_sub(begun) >= timeout {
+        if db.inner().clock().elapsed().saturating_sub(begun) >= timeout {
             let who = oldest.pid.map_or_else(
                 || "a process".to_owned(),
                 |pid| match pid {
@@ -100,14 +100,14 @@ fn wait_for_readers(db: &Database, image_state: &ImageState, timeout: Duration) 
                 ),
             ));
         }
-        db.inner().clock.pause(PAUSE);
+        db.inner().clock().pause(PAUSE);
     }
 }
 
 /// Truncates the free end of the image; returns its length.
 fn shrink_image(db: &Database, timeout: Duration) -> Result<u64> {
     let (working, (claim, writing)) = claim_wholly(db, timeout)?;
-    let (Some(mut working), Some(image_state)) = (working, db.inner().core().image()) else {
+    let (Some(mut working), Some(image_state)) = (working, db.inner().image()) else {
         shared::end_turn(db.inner());
         return Ok(0);
     };
@@ -123,13 +123,13 @@ fn shrink_image(db: &Database, timeout: Duration) -> Result<u64> {
 /// `db::engine::core`). The caller ends the turn.
 pub(in crate::db) fn claim_wholly(db: &Database, timeout: Duration) -> Result<ClaimedWholly<'_>> {
     let wait = || {
-        let core = db.inner().core();
+        let core = db.inner();
         core.image()
             .map(|image_state| backfill::wait_for_backfill(core, image_state, timeout))
             .transpose()
     };
     let mut working = wait()?;
-    if db.inner().sharing().is_none() {
+    if db.inner().sharing.is_none() {
         // It was for not letting the writer wait; it is taken after the writer.
         working = None;
     }
@@ -187,7 +187,7 @@ pub(in crate::db) fn backfill_with(
         return db.backfill_watched(mode, watch);
     }
     let first = db.backfill_watched(BackfillMode::Full, watch)?;
-    let image_state = db.inner().core().image_state()?;
+    let image_state = db.inner().image_state()?;
     wait_for_readers(db, image_state, how.timeout)?;
     let older = if how.forget_history { Older::NotNeeded } else { Older::Kept };
     let mut restarted = db.restart(older, how.timeout)?;

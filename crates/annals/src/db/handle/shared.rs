@@ -43,7 +43,7 @@ pub(in crate::db) struct Staying<'db>(&'db Inner);
 
 impl Drop for Staying<'_> {
     fn drop(&mut self) {
-        let Some(sharing) = self.0.sharing() else { return };
+        let Some(sharing) = &self.0.sharing else { return };
         sharing.users.leave(|is_last| {
             if is_last {
                 end_turn_now(self.0);
@@ -57,11 +57,11 @@ impl Drop for Staying<'_> {
 
 /// Runs something that writes the file, in this process's turn.
 pub(in crate::db) fn in_turn<T>(db: &Inner, act: impl FnOnce() -> Result<T>) -> Result<T> {
-    if db.sharing().is_none() {
+    if db.sharing.is_none() {
         return act();
     }
     db.refuse_nesting()?;
-    let mut writing = db.writing().lock();
+    let mut writing = db.writing.lock();
     take_turn(db, &mut writing)?;
     let done = act();
     let_go(db);
@@ -70,12 +70,12 @@ pub(in crate::db) fn in_turn<T>(db: &Inner, act: impl FnOnce() -> Result<T>) -> 
 
 /// Closes a journal that other processes may be writing: the last one to do so leaves it closed.
 pub(in crate::db) fn close_shared(db: &Inner) -> Result<()> {
-    let Some(sharing) = db.sharing() else { return Ok(()) };
+    let Some(sharing) = &db.sharing else { return Ok(()) };
     if sharing.is_outdated.load(Ordering::Relaxed) {
-        db.segment().load().take_turn()?;
+        db.segment.load().take_turn()?;
         return close_as_it_is(db);
     }
-    let Some(mut writing) = db.writing().try_lock() else {
+    let Some(mut writing) = db.writing.try_lock() else {
         // A transaction was forgotten (`mem::forget`): it holds this for ever, and the turn too. The next process
         // recovers its writes.
         return close_as_it_is(db);
@@ -106,7 +106,7 @@ fn close_as_it_is(db: &Inner) -> Result<()> {
 
 /// Ends the turn; first marks it if a flush failed meanwhile.
 pub(in crate::db) fn let_go(db: &Inner) {
-    let Some(sharing) = db.sharing() else { return };
+    let Some(sharing) = &db.sharing else { return };
     sharing.users.leave(|is_last| {
         if !is_last {
             return;
@@ -115,13 +115,13 @@ pub(in crate::db) fn let_go(db: &Inner) {
         if step!(FailedFlushNotTold, is_failed, else false) {
             let _ = db.checkpoints().tell();
         }
-        db.segment().load().end_turn();
+        db.segment.load().end_turn();
     });
 }
 
 /// Keeps the turn until the returned guard is dropped, whichever thread is the writer meanwhile.
 pub(in crate::db) fn stay_in_turn(db: &Inner) -> Option<Staying<'_>> {
-    db.sharing()?.users.add();
+    db.sharing.as_ref()?.users.add();
     Some(Staying(db))
 }
 
@@ -131,10 +131,10 @@ pub(in crate::db) fn take_or_join_turn(
     writing: &mut Writing,
     take: impl Fn(&Segment) -> Result<()>,
 ) -> Result<()> {
-    let Some(sharing) = db.sharing() else { return Ok(()) };
+    let Some(sharing) = &db.sharing else { return Ok(()) };
     db.checkpoints().check_usable()?;
     sharing.check_schema()?;
-    let segment = db.segment().load_full();
+    let segment = db.segment.load_full();
     let may_join = || segment.turns.as_ref().is_some_and(Turns::is_unwanted);
     if sharing.users.join(may_join) { Ok(()) } else { take_turn_by(db, writing, take) }
 }
@@ -158,12 +158,12 @@ pub(in crate::db) fn take_turn_by(
     writing: &mut Writing,
     take: impl Fn(&Segment) -> Result<()>,
 ) -> Result<()> {
-    let Some(sharing) = db.sharing() else { return Ok(()) };
+    let Some(sharing) = &db.sharing else { return Ok(()) };
     db.checkpoints().check_usable()?;
     sharing.check_schema()?;
     sharing.users.wait_for_none();
     for _ in 0..TRIES {
-        let segment = db.segment().load_full();
+        let segment = db.segment.load_full();
         take(&segment)?;
         match catch_up(db, writing, sharing) {
             Ok(true) => {
@@ -185,10 +185,10 @@ pub(in crate::db) fn take_turn_by(
 /// Does what [`take_turn`] does in shared mode, but doesn't wait: returns true if it has the turn. It hasn't if
 /// the journal continues elsewhere either, where it will look the next time.
 pub(in crate::db) fn try_to_take_turn(db: &Inner, writing: &mut Writing) -> Result<bool> {
-    let Some(sharing) = db.sharing() else { return Ok(true) };
+    let Some(sharing) = &db.sharing else { return Ok(true) };
     db.checkpoints().check_usable()?;
     sharing.check_schema()?;
-    let segment = db.segment().load_full();
+    let segment = db.segment.load_full();
     if sharing.users.are_any() || !segment.try_to_take_turn()? {
         return Ok(false);
     }
@@ -205,7 +205,7 @@ pub(in crate::db) fn try_to_take_turn(db: &Inner, writing: &mut Writing) -> Resu
 
 /// Ends the turn, unless another thread of this process needs it. Nothing in exclusive mode.
 pub(in crate::db) fn end_turn(db: &Inner) {
-    let Some(sharing) = db.sharing() else { return };
+    let Some(sharing) = &db.sharing else { return };
     sharing.users.leave(|is_last| {
         if is_last {
             end_turn_now(db);
@@ -222,7 +222,7 @@ fn end_turn_now(db: &Inner) {
         let _ = checkpoints.harden_lagging();
     }
     let _ = checkpoints.tell();
-    db.segment().load().end_turn();
+    db.segment.load().end_turn();
 }
 
 /// Loads the commits of the others; `false` if the journal continues elsewhere.
@@ -250,13 +250,13 @@ fn catch_up(db: &Inner, writing: &mut Writing, sharing: &Sharing) -> Result<bool
 
 /// Makes the path of a segment durable that another process made, before anything is committed there.
 fn keep_path(db: &Inner, writing: &Writing, sharing: &Sharing) -> Result<()> {
-    let segment = db.segment().load_full();
+    let segment = db.segment.load_full();
     if step!(RestartNotFlushed, segment.is_named.load(Ordering::Relaxed), else true) {
         return Ok(());
     }
     let ahead = look(db, read_head(db)?, writing)?;
     // The process that made an image of it had made the path durable.
-    let newest = db.core().image().and_then(|image_state| image_state.peek());
+    let newest = db.image().and_then(|image_state| image_state.peek());
     let is_imaged = newest.is_some_and(|root| root.segment == segment.file.segment);
     if ahead.is_empty() && !is_imaged {
         segments::keep_path(&*sharing.directory, &sharing.file, &ahead.head.header)
@@ -270,7 +270,7 @@ fn keep_path(db: &Inner, writing: &Writing, sharing: &Sharing) -> Result<()> {
 fn finish_restart(db: &Inner, sharing: &Sharing, ahead: &Survey) -> Result<()> {
     let Some(seal) = &ahead.sealed else { return Ok(()) };
     let file = db.file();
-    let by = Maker { clock: &*db.clock, shared: true };
+    let by = Maker { clock: &**db.clock(), shared: true };
     let Sharing { directory, file: name, .. } = sharing;
     segments::finish(&**directory, name, &*file.storage, ahead, seal, by)
 }
@@ -298,12 +298,12 @@ fn recover(db: &Inner, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
     let begin = || Ok(());
     let (found, ()) = survey(&storage, &shown, rule, begin, looks_wrong, |(), _, _| Ok(()))?;
     bring_in(db, writing, sharing, found.end, found.last_clock_time)?;
-    let (storage, secret) = (&*own.storage, db.clock.secret());
+    let (storage, secret) = (&*own.storage, db.clock().secret());
     let settled = journal::settle_shared(storage, &**directory, file, &found, *recovery, secret)?;
     db.checkpoints().adopt_settled(found.end, &settled);
     db.checkpoints().tell()?;
     if settled.recovered.cut.is_some() {
-        lock(db.later_recoveries()).push(settled.recovered);
+        lock(&db.later_recoveries).push(settled.recovered);
         shared_image::set_aside_ahead(db, found.end);
     }
     Ok(())
@@ -337,7 +337,7 @@ fn bring_in(
         return sharing.note_schema(true);
     }
     writing.writer.adopt(end, last_clock_time);
-    db.group().show(view, end);
+    db.group.show(view, end);
     match unapplied {
         None => Ok(()),
         Some(unapplied) => Err(db.stay_before(unapplied)),
@@ -360,10 +360,10 @@ fn unreadable(db: &Inner, error: io::Error) -> Error {
 
 /// Does what [`Database::pull`] does.
 pub(in crate::db) fn pull(db: &Inner) -> Result<Snapshot> {
-    if let Some(sharing) = db.sharing() {
+    if let Some(sharing) = &db.sharing {
         db.refuse_nesting()?;
         db.refuse_unapplied()?;
-        let mut writing = db.writing().lock();
+        let mut writing = db.writing.lock();
         sharing.check_schema()?;
         if sharing.users.are_any() {
             // Another thread waits for its commit: no other process has written since its turn began.

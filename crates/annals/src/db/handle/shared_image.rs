@@ -53,7 +53,7 @@ pub(in crate::db) fn backfill_shared(
     mode: BackfillMode,
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
-    let image_state = db.core().image_state()?;
+    let image_state = db.image_state()?;
     let mut run = Run::begin(image_state, mode);
     let mut working = lock(&image_state.working);
     let patience = match mode {
@@ -63,9 +63,9 @@ pub(in crate::db) fn backfill_shared(
     let Some((_claim, writing)) = claim(db, patience)? else {
         return Ok(run.report(BackfillOutcome::Postponed, &working));
     };
-    db.core().forget_image_error();
+    db.forget_image_error();
     run.phases.wait = run.lap();
-    let hardened = db.group().settle().and_then(|()| db.checkpoints().hard());
+    let hardened = db.group.settle().and_then(|()| db.checkpoints().hard());
     shared::end_turn(db);
     hardened?;
     run.phases.harden = run.lap();
@@ -79,7 +79,7 @@ pub(in crate::db) fn backfill_shared(
 /// may not wait. The first belongs to the current segment: a restart of the journal holds it, too.
 pub(in crate::db) fn claim(db: &Inner, patience: Patience) -> Result<Option<Claimed<'_>>> {
     loop {
-        let segment = db.segment().load_full();
+        let segment = db.segment.load_full();
         let timeout = match patience {
             Patience::None => None,
             Patience::AsEver => segment.turns.as_ref().map(Turns::timeout),
@@ -95,7 +95,7 @@ pub(in crate::db) fn claim(db: &Inner, patience: Patience) -> Result<Option<Clai
                 shared::take_turn_by(db, &mut writing, |now| now.take_turn_within(timeout))?;
             }
         }
-        if Arc::ptr_eq(&segment, &db.segment().load()) {
+        if Arc::ptr_eq(&segment, &db.segment.load()) {
             return Ok(Some((claim, writing)));
         }
         // The journal continued in another one meanwhile.
@@ -109,13 +109,13 @@ pub(in crate::db) fn backfill_as_the_last(
     db: &Inner,
     writing: MovableGuard<'_, Writing>,
 ) -> Result<()> {
-    let Some(image_state) = db.core().image() else { return Ok(()) };
-    let segment = db.segment().load_full();
+    let Some(image_state) = db.image() else { return Ok(()) };
+    let segment = db.segment.load_full();
     let mut working = lock(&image_state.working);
     let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
     let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
     let newest = image_state.peek().map_or(0, reach);
-    if !trigger::is_backfill_worth_it_at_close(db.core(), newest) {
+    if !trigger::is_backfill_worth_it_at_close(db, newest) {
         return Ok(());
     }
     db.checkpoints().hard()?;
@@ -134,19 +134,19 @@ fn advance_shared(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     let image_state = run.image_state;
-    backfill::install_now(db.core(), image_state, &mut writing);
+    backfill::install_now(db, image_state, &mut writing);
     let image = working.image.as_ref().filter(|_| working.root.is_some());
     let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
     if !is_newest || !working.is_sound()? {
-        reopening::restart_from_root(db.core(), image_state, working, &mut writing, Access::Write)?;
+        reopening::restart_from_root(db, image_state, working, &mut writing, Access::Write)?;
     }
-    let published = db.group().published();
+    let published = db.group.published();
     drop(writing);
     if working.stands_for(&published) {
         return Ok(run.report(BackfillOutcome::UpToDate, working));
     }
     let before = image_state.damage().count();
-    let done = backfill::carry_out(db.core(), run, working, published, watch);
+    let done = backfill::carry_out(db, run, working, published, watch);
     // The next one starts again, without the damaged pages.
     done.inspect_err(|error| working.note_damage(error, image_state.damage().count() > before))
 }
@@ -154,7 +154,7 @@ fn advance_shared(
 /// Starts again from the newest root if the image has been updated far enough, so that this handle doesn't pin
 /// the space of older roots. A failure is ignored: the store stays unchanged.
 pub(in crate::db) fn follow_the_image(db: &Inner, writing: &mut Writing) {
-    let Some(image_state) = db.core().image() else { return };
+    let Some(image_state) = db.image() else { return };
     let Ok(mut working) = image_state.working.try_lock() else { return };
     let (file, from) = (Arc::clone(&writing.file), working.reached);
     let end = file.reach(writing.writer.committed().position);
@@ -164,20 +164,14 @@ pub(in crate::db) fn follow_the_image(db: &Inner, writing: &mut Writing) {
     let newest = image_state.peek().filter(|root| root.segment == file.segment);
     let newest = newest.map_or(0, |root| file.reach(root.point.position));
     if is_worth_it(from, newest, end) {
-        let _ = reopening::restart_from_root(
-            db.core(),
-            image_state,
-            &mut working,
-            writing,
-            Access::Read,
-        );
+        let _ = reopening::restart_from_root(db, image_state, &mut working, writing, Access::Read);
     }
 }
 
 /// Makes sure that no process finds an image ahead of the journal after commits were taken back.
 pub(in crate::db) fn set_aside_ahead(db: &Inner, end: Point) {
-    let Some(image_state) = db.core().image() else { return };
-    let segment = db.segment().load_full();
+    let Some(image_state) = db.image() else { return };
+    let segment = db.segment.load_full();
     let is_ahead =
         |root: Root| root.segment == segment.file.segment && root.point.position > end.position;
     // The process that holds the lock now, or opens the image, detects this itself.
@@ -193,8 +187,8 @@ pub(in crate::db) fn set_aside_ahead(db: &Inner, end: Point) {
 /// Returns the writer's side; nothing if a transaction has it and this has no patience.
 fn writer(db: &Inner, patience: Patience) -> Result<Option<MovableGuard<'_, Writing>>> {
     match patience {
-        Patience::None => Ok(db.writing().try_lock()),
-        Patience::AsEver => Ok(Some(db.writing().lock())),
-        Patience::AtMost(timeout) => db.core().writer_within(timeout).map(Some),
+        Patience::None => Ok(db.writing.try_lock()),
+        Patience::AsEver => Ok(Some(db.writing.lock())),
+        Patience::AtMost(timeout) => db.writer_within(timeout).map(Some),
     }
 }

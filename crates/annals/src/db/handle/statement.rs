@@ -40,7 +40,7 @@ fn get_over(tx: &mut Transaction<'_>, error: Error) -> Result<()> {
     }
     // Savepoints lie over the lost page, too.
     let changed = !tx.is_empty() || !tx.savepoints.is_empty();
-    let core = tx.database.core();
+    let core = tx.database;
     let gone = rebuild::get_over_lost_page(core, &mut tx.writing, changed, error);
     gone.map_err(|error| stopped(&mut tx.broken, error))
 }

@@ -73,7 +73,7 @@ impl<'db> Transaction<'db> {
             committed: false,
             statements: 0,
             found,
-            room: spill::room(database.core(), found),
+            room: spill::room(database, found),
             spilled: false,
             savepoints: Savepoints::default(),
             touched: database.checks.watch(),
@@ -199,7 +199,7 @@ impl<'db> Transaction<'db> {
     /// Returns a new UUID of version 7, by the clock and the randomness of the database. It is greater than all that were made
     /// since the database was opened. In rows, [`Uuid::NEW_V7`] stands for one.
     pub fn new_uuid(&mut self) -> Uuid {
-        self.writing.uuids.next(&*self.database.core().clock)
+        self.writing.uuids.next(&**self.database.clock())
     }
 
     /// Sets one field of one row. Unique keys are checked at commit, so that two rows can swap
@@ -332,7 +332,7 @@ impl<'db> Transaction<'db> {
         let (database, level) = (self.database, self.level);
         database.refuse_following("commit")?;
         if self.is_empty() {
-            if level.flushes() && database.sharing().is_some() {
+            if level.flushes() && database.sharing.is_some() {
                 // Within this process's turn, so that a failure can be marked for the others.
                 database.harden()?;
             }
@@ -341,15 +341,15 @@ impl<'db> Transaction<'db> {
         }
         self.pass_checks()?;
         let request = self.request();
-        let written = commit::commit(database.core(), &mut self.writing, request)?;
+        let written = commit::commit(database, &mut self.writing, request)?;
         let Written { point, mut is_acknowledged } = written;
         self.note_written(point);
-        if database.sharing().is_some() {
+        if database.sharing.is_some() {
             // Other processes build on it as soon as the turn ends. Other threads of this one may write
             // meanwhile, and share the flush.
             let in_turn = step!(TurnEndedEarly, shared::stay_in_turn(database), else None);
             drop(self);
-            database.group().wait(point)?;
+            database.group.wait(point)?;
             drop(in_turn);
             is_acknowledged = true;
         }
@@ -379,7 +379,7 @@ impl<'db> Transaction<'db> {
         let is_spilled = std::mem::take(&mut self.spilled);
         self.committed = true;
         self.database.wake_checkpointer();
-        if let Some(background) = self.database.background() {
+        if let Some(background) = &self.database.background {
             if is_spilled {
                 background.want();
             }
@@ -402,7 +402,7 @@ impl<'db> Transaction<'db> {
         self.savepoints.truncate(0);
         self.writing.store.rollback();
         if std::mem::take(&mut self.spilled) {
-            spill::roll_back_spilled(self.database.core());
+            spill::roll_back_spilled(self.database);
         }
         self.writing.writer.rollback()
     }
@@ -429,7 +429,7 @@ impl<'db> Transaction<'db> {
         if !self.writing.store.has_unsaved(self.room) {
             return Ok(());
         }
-        let core = self.database.core();
+        let core = self.database;
         let error = match spill::spill(core, &mut self.writing) {
             Ok(spilled) => {
                 self.spilled |= spilled;
@@ -477,7 +477,7 @@ impl Drop for Transaction<'_> {
             let _ = self.undo();
         }
         if self.database.check_origin().is_ok() {
-            backfill::install_late(self.database.core(), &mut self.writing);
+            backfill::install_late(self.database, &mut self.writing);
         }
         disown(self.database);
     }
@@ -496,5 +496,5 @@ fn disown(inner: &Inner) {
     }
     shared::end_turn(inner);
     inner.owner.store(0, Ordering::Relaxed);
-    inner.core.group.leave();
+    inner.group.leave();
 }

@@ -34,7 +34,7 @@ impl Database {
     /// `Corrupt` if a segment that is needed to know the state is missing or damaged; `Io`.
     pub fn segments(&self) -> Result<Vec<SegmentFacts>> {
         let _entered = self.inner().enter()?;
-        forget::segments(self.inner().core())
+        forget::segments(self.inner())
     }
 
     /// Removes all segments with a lower number than `before`, which begins with the state itself. Returns the
@@ -46,7 +46,7 @@ impl Database {
     /// `Io`.
     pub fn forget_before(&self, before: u64) -> Result<(Option<Forgotten>, Option<u64>)> {
         let _entered = self.inner().enter_to_write()?;
-        forget::forget_before(self.inner().core(), before)
+        forget::forget_before(self.inner(), before)
     }
 
     /// Continues the journal in a new segment. The old one is sealed. It is kept beside the new one as
@@ -68,7 +68,7 @@ impl Database {
         self.refuse_nested_backfill()?;
         self.refuse_device()?;
         let restarted = self.restart_if(older, timeout, &mut |_| Ok(()));
-        restarted.map_err(|error| self.inner().core().advise_space(error))
+        restarted.map_err(|error| self.inner().advise_space(error))
     }
 
     /// Refuses an operation that only files support.
@@ -95,7 +95,7 @@ impl Database {
     ) -> Result<Restarted> {
         // A concurrent backfill, here or elsewhere, holds the lock on the old segment.
         let (_working, (_claim, mut writing)) = restarting::claim_wholly(self, timeout)?;
-        let restarted = restart::restart_in_turn(self.inner().core(), &mut writing, older, fits);
+        let restarted = restart::restart_in_turn(self.inner(), &mut writing, older, fits);
         shared::end_turn(self.inner());
         restarted
     }
@@ -112,8 +112,7 @@ impl Database {
     pub fn live_bytes(&self) -> Result<u64> {
         let _entered = self.inner().enter_to_write()?;
         self.refuse_nested_backfill()?;
-        Ok(retain::reached(self.inner().core())?
-            .saturating_add(retain::blob_bytes(self.inner().core())?))
+        Ok(retain::reached(self.inner())?.saturating_add(retain::blob_bytes(self.inner())?))
     }
 
     /// Returns the actions that rules of retention allow; `live` is the size of the live state in bytes, from
@@ -123,7 +122,7 @@ impl Database {
     /// As [`Self::segments`].
     pub fn plan_retention(&self, live: u64, rules: &Retention) -> Result<Plan> {
         let _entered = self.inner().enter()?;
-        retain::plan_retention(self.inner().core(), live, rules)
+        retain::plan_retention(self.inner(), live, rules)
     }
 
     /// Forgets the history that rules of retention don't keep, and returns it. First it removes all that needs no
@@ -139,9 +138,9 @@ impl Database {
     pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
         let _entered = self.inner().enter_to_write()?;
         // Removing unneeded segments first frees space for the rest.
-        let first = retain::forget_by(self.inner().core(), rules)?;
+        let first = retain::forget_by(self.inner(), rules)?;
         self.backfill(BackfillMode::Full)?;
-        let second = retain::retain_by(self.inner().core(), rules, || {
+        let second = retain::retain_by(self.inner(), rules, || {
             self.restart(Older::NotNeeded, timeout)?;
             self.backfill(BackfillMode::Full).map(drop)
         })?;
@@ -152,7 +151,7 @@ impl Database {
     /// [`retain`](Self::retain).
     #[must_use]
     pub fn forgotten(&self) -> Option<Forgotten> {
-        lock(&self.inner().core().forgotten).clone()
+        lock(&self.inner().forgotten).clone()
     }
 
     /// Does what [`backfill_watched`](Self::backfill_watched) does, and chooses how the journal is restarted in the
@@ -217,15 +216,15 @@ impl Database {
         if mode.restarts() {
             return self.backfill_with(mode, Restarting::default(), watch);
         }
-        match self.inner().sharing() {
+        match &self.inner().sharing {
             Some(_) => shared_image::backfill_shared(self.inner(), mode, watch),
-            None => backfill::backfill_watched(self.inner().core(), mode, watch),
+            None => backfill::backfill_watched(self.inner(), mode, watch),
         }
     }
 
     /// Refuses to wait for a backfill that this thread watches.
     pub(in crate::db) fn refuse_nested_backfill(&self) -> Result<()> {
-        self.inner().core().image().map_or(Ok(()), ImageState::refuse_nesting)
+        self.inner().image().map_or(Ok(()), ImageState::refuse_nesting)
     }
 
     /// Returns what the database has done since it was opened, and what it holds now.
@@ -244,8 +243,8 @@ impl Database {
     /// costs commits two or three atomic additions for each group, and reads nothing.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let core = self.inner().core();
-        let (group, now) = (&core.group, core.clock.elapsed());
+        let core = self.inner();
+        let (group, now) = (&core.group, core.clock().elapsed());
         let (subscribers, kept) = group.feed().subscribers();
         let (old_readers, oldest_reader) = group.counts.readers(now);
         let latest = group.published();
@@ -284,7 +283,7 @@ impl Database {
     /// Returns the problem of the image in the background since the last backfill; nothing is lost by that.
     #[must_use]
     pub fn image_error(&self) -> Option<String> {
-        self.inner().core().image_error()
+        self.inner().image_error()
     }
 
     /// Returns the damage of the image, the page file beside the journal, found since it was opened, and the action
@@ -296,11 +295,8 @@ impl Database {
     /// [`ErrorKind::PageLost`]. A transaction that has changed something already is one in any case.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
-        self.inner()
-            .core()
-            .image()
-            .map(|image_state| image_state.damage().findings())
-            .unwrap_or_default()
+        let image_state = self.inner().image();
+        image_state.map(|image_state| image_state.damage().findings()).unwrap_or_default()
     }
 
     /// Upgrades the schema to a program's, in one transaction; does nothing if they are the same.

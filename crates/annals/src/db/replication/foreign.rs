@@ -240,7 +240,7 @@ impl Transaction<'_> {
 
     /// Refuses a clock that is far ahead: all later commits would have its time.
     fn check_time(&self, txid: Txid, time: Option<Timestamp>, origin: Origin) -> Result<()> {
-        let (now, last) = (self.database.clock.now(), self.writing.writer.last_clock_time());
+        let (now, last) = (self.database.clock().now(), self.writing.writer.last_clock_time());
         let Some(time) = time else { return Ok(()) };
         if origin == Origin::Proposed && time.0 > now.saturating_add(MOST_AHEAD) {
             return Err(Error::invalid(format!(

@@ -70,7 +70,7 @@ pub fn spool(database: &Database) -> Spool {
 /// Acknowledges commits of a database from now on only when a witness has them, too. A database has one, for as long as
 /// it is open.
 pub fn confirm_by(database: &Database, witness: Arc<dyn Witness>) {
-    database.inner().group().confirm_by(witness);
+    database.inner().group.confirm_by(witness);
 }
 
 /// Returns when all that is written to a database is acknowledged.
@@ -79,5 +79,5 @@ pub fn confirm_by(database: &Database, witness: Arc<dyn Witness>) {
 /// `Poisoned`, `Io`: it can't be; `Closed`.
 pub fn settle(database: &Database) -> Result<()> {
     let _entered = database.inner().enter()?;
-    database.inner().group().settle()
+    database.inner().group.settle()
 }

@@ -30,7 +30,7 @@ brief!(Proposal<'_>, "Proposal", "from": |it| it.from.txid, "to": |it| it.end.tx
 /// # Errors
 /// `Unsupported`: other processes write the journal, too; `Invalid`: it has changes.
 pub fn hold(tx: &mut Transaction<'_>) -> Result<()> {
-    if tx.database.sharing().is_some() {
+    if tx.database.sharing.is_some() {
         let message = "a replica's journal has one writer: open it without shared mode";
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
@@ -111,7 +111,7 @@ impl<'db> Transaction<'db> {
 /// Returns an empty spool for frames of a journal.
 pub(super) fn spool(database: &Inner) -> Spool {
     let file = database.file();
-    let name = format!("{}-spool-{:016x}", file.journal, database.clock.random());
+    let name = format!("{}-spool-{:016x}", file.journal, database.clock().random());
     Spool::new(file.directory.again(), name, 0)
 }
 
@@ -143,9 +143,9 @@ impl Proposal<'_> {
         let Self { mut tx, .. } = self;
         let database = tx.database;
         let released = tx.writing.writer.release();
-        let point = released.map_err(|error| database.core().advise_space(error))?;
+        let point = released.map_err(|error| database.advise_space(error))?;
         let request = Request { level: database.level, is_foreign: true, ..tx.request() };
-        let written = commit::hand_over(database.core(), &mut tx.writing, point, request);
+        let written = commit::hand_over(database, &mut tx.writing, point, request);
         let Written { point, is_acknowledged } = written;
         tx.note_written(point);
         drop(tx);

@@ -201,14 +201,13 @@ pub fn continue_segment(database: &Database, bytes: &mut Spool) -> Result<Cursor
     let inner = database.inner();
     let _entered = inner.enter_to_write()?;
     inner.refuse_nesting()?;
-    let core = inner.core();
     let wait = || {
-        let image_state = core.image();
-        image_state.map(|state| backfill::wait_for_backfill(core, state, PATIENCE)).transpose()
+        let image_state = inner.image();
+        image_state.map(|state| backfill::wait_for_backfill(inner, state, PATIENCE)).transpose()
     };
     // First without the writer, which need not wait for a backfill; then in the order of the locks.
     drop(wait()?);
-    let mut writing = core.writer_within(PATIENCE)?;
+    let mut writing = inner.writer_within(PATIENCE)?;
     let _working = wait()?;
     let from = writing.writer.committed();
     bytes.move_to(from.position);
@@ -233,5 +232,5 @@ pub fn continue_segment(database: &Database, bytes: &mut Spool) -> Result<Cursor
     frames.move_to(FRAMES_AT);
     let state = Writing { header: &sealing.seal.next, frames: &frames };
     let fill = |storage: &dyn Storage, secret| state.write(storage, secret);
-    restart::restart_as(core, &mut writing, &sealing, fill)
+    restart::restart_as(inner, &mut writing, &sealing, fill)
 }

@@ -132,7 +132,7 @@ impl Source {
     #[must_use]
     pub fn new(database: Database) -> Self {
         let slot = Arc::default();
-        database.inner().group().follow(&slot);
+        database.inner().group.follow(&slot);
         Self { of: Of::Database { database, _slot: slot }, known: Arc::default() }
     }
 
@@ -171,7 +171,7 @@ impl Source {
 
     pub(super) fn published(&self) -> Arc<Published> {
         match &self.of {
-            Of::Database { database, .. } => database.inner().group().published(),
+            Of::Database { database, .. } => database.inner().group.published(),
             Of::Reader(reader) => reader.read().published,
             Of::Written(published) => Arc::clone(published),
         }
@@ -204,7 +204,7 @@ impl Source {
     /// Waits until a transaction after this one is committed, or the database is closed, up to `timeout`.
     pub fn wait(&self, after: Txid, timeout: Duration) {
         if let Of::Database { database, .. } = &self.of {
-            database.inner().group().feed().wait(after.0, Some(timeout));
+            database.inner().group.feed().wait(after.0, Some(timeout));
         }
     }
 
@@ -213,7 +213,7 @@ impl Source {
     #[cfg(feature = "tokio")]
     pub fn news(&self, after: Txid) -> impl Future<Output = ()> + Send + use<> {
         let waiter = match &self.of {
-            Of::Database { database, .. } => Some(database.inner().group().feed().waiter()),
+            Of::Database { database, .. } => Some(database.inner().group.feed().waiter()),
             Of::Reader(_) | Of::Written(_) => None,
         };
         let pause = matches!(self.of, Of::Reader(_)).then_some(LOOKED_AFTER);

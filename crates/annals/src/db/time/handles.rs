@@ -36,7 +36,7 @@ impl Database {
     /// journal. Nothing is lost by that, and the next backfill tries it again.
     #[must_use]
     pub fn history_error(&self) -> Option<String> {
-        lock(&self.inner().core().history.problem).clone()
+        lock(&self.inner().history.problem).clone()
     }
 
     /// Returns the state at an earlier moment: after a transaction, at a time, or at a comment. It is read through
@@ -292,12 +292,12 @@ pub(in crate::db) fn past_of(
     moment: &Moment,
     through: Through,
 ) -> Result<Snapshot> {
-    let (core, clock) = (inner.core(), Arc::clone(&inner.clock));
-    let (budget, damage) = match core.image() {
+    let clock = Arc::clone(inner.clock());
+    let (budget, damage) = match inner.image() {
         Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
         None => (0, Arc::default()),
     };
-    let rescue = Some(core.rescue());
+    let rescue = Some(inner.rescue());
     past(&Source { published, clock, budget: Some(budget), damage, rescue }, moment, through)
 }
 

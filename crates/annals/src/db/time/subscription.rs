@@ -364,12 +364,12 @@ pub(in crate::db) struct Feeding {
 impl Feeding {
     pub(in crate::db) fn of_database(db: &Database) -> Self {
         let slot: Arc<Slot> = Arc::default();
-        let feed = Arc::clone(db.inner().group().feed());
-        let (source, published) = match db.inner().sharing() {
-            None => (Source::Own(feed), db.inner().group().follow(&slot)),
+        let feed = Arc::clone(db.inner().group.feed());
+        let (source, published) = match &db.inner().sharing {
+            None => (Source::Own(feed), db.inner().group.follow(&slot)),
             Some(sharing) => {
                 let place = (Arc::clone(&sharing.directory), sharing.file.clone());
-                let published = db.inner().group().published();
+                let published = db.inner().group.published();
                 let commands = published.view.schema().commands().len();
                 let commands = db.inner().has_fixed_schema().then_some(commands);
                 (Source::Shared { feed, place, reader: None, commands }, published)

@@ -157,7 +157,7 @@ fn as_one(
         let had_changed = !tx.is_empty() || !tx.savepoints.is_empty();
         match tx.savepoint(&mut undo) {
             Err(error) if error.kind() == ErrorKind::PageLost => {
-                let core = tx.database.core();
+                let core = tx.database;
                 get_over_lost_page(core, &mut tx.writing, had_changed, error)?;
             }
             done => return done,
