@@ -1,18 +1,19 @@
 //! Files whose bytes the program holds, as `include_bytes!` gives them. They can only be read.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Access, Directory, Hold, Lock, SortedMap, Storage, check_name, check_writable};
+use super::{Access, Directory, Hold, Lock, Storage, check_name, check_writable};
 
 /// A directory of files whose bytes the program holds. A clone is another handle of the same directory.
 #[derive(Clone, Debug, Default)]
 pub struct EmbeddedDirectory {
-    files: Arc<SortedMap<String, Content>>,
+    files: Arc<BTreeMap<String, Content>>,
 }
 
 /// The bytes of a file.
@@ -51,7 +52,7 @@ fn unchangeable() -> io::Error {
 impl Directory for EmbeddedDirectory {
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
         check_name(name)?;
-        if !self.files.contains(name) {
+        if !self.files.contains_key(name) {
             return Err(io::ErrorKind::NotFound.into());
         }
         match access {

@@ -47,7 +47,6 @@ mod rest;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
 pub mod slots;
-mod sorted;
 mod spool;
 mod step;
 pub mod sync;
@@ -84,7 +83,6 @@ pub use process::{
     Interrupts, ignore_file_size_signal, is_alive, lower_priority, most_open_files, process_id,
     raise_most_open_files, return_freed_memory,
 };
-pub use sorted::{SortedMap, sort_few};
 pub use spool::Spool;
 
 /// One open file, or something that behaves like one.

@@ -29,6 +29,7 @@
     reason = "the standard library has no byte-range locks: the system is called"
 )]
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -36,7 +37,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fork::Origin;
-use super::{Hold, Lock, SortedMap};
+use super::{Hold, Lock};
 
 /// The byte of the pin on root number 0, which there is none of.
 #[cfg(any(
@@ -79,7 +80,7 @@ pub(super) struct Locks {
     history: AtomicU64,
     backfill: AtomicU64,
     /// The pins, of which there may be any number. A forked child never gets here.
-    pins: Mutex<SortedMap<u64, Hold>>,
+    pins: Mutex<BTreeMap<u64, Hold>>,
 }
 
 impl Locks {
@@ -151,7 +152,7 @@ impl Locks {
         }
     }
 
-    fn pins(&self) -> MutexGuard<'_, SortedMap<u64, Hold>> {
+    fn pins(&self) -> MutexGuard<'_, BTreeMap<u64, Hold>> {
         self.pins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -11,12 +11,13 @@
 //! as long as there is no NAME. A process that creates the first one and hasn't locked it yet finds it locked or
 //! missing, and retries.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
 use crate::image::image_name;
 use crate::journal::segments::{is_id, kept_name, number_in};
-use crate::storage::{Access, Clock, Directory, Hold, Lock, SortedMap, Storage, is_same_file};
+use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage, is_same_file};
 use crate::{Error, ErrorKind, Result};
 
 /// The files of a journal under a temporary name, which go with this unless they were given their names.
@@ -183,13 +184,12 @@ fn taken_already(directory: &dyn Directory, name: &str) -> Error {
 fn remove_leftovers(directory: &dyn Directory, name: &str, prefix: &str) -> io::Result<()> {
     const DIGITS: usize = 16;
     let found = directory.list()?;
-    let ids: SortedMap<_, _> = found
+    let ids: BTreeSet<_> = found
         .iter()
         .filter_map(|found| found.strip_prefix(prefix)?.get(..DIGITS))
         .filter(|id| is_id(id))
-        .map(|id| (id, ()))
         .collect();
-    for id in ids.keys() {
+    for id in ids {
         let temporary = format!("{prefix}{id}");
         // Kept until all are removed. An older version locks the newest segment.
         let locks =

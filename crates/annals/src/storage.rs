@@ -9,6 +9,4 @@ pub use annals_storage::{
     join, lower_priority, most_open_files, raise_most_open_files, return_freed_memory,
 };
 
-pub(crate) use annals_storage::{
-    Origin, SortedMap, is_alive, is_same_file, memory_for_pages, sort_few,
-};
+pub(crate) use annals_storage::{Origin, is_alive, is_same_file, memory_for_pages};

@@ -1,6 +1,7 @@
 //! Opening: the header, the newest root that can be relied on, and its catalog; or the reason why the
 //! image can't be used.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::catalog::Catalog;
@@ -14,7 +15,7 @@ use super::walk::{Object, Step, read_catalog, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::Point;
 use annals_storage::sync::lock;
-use annals_storage::{Access, Directory, Storage, sort_few, step};
+use annals_storage::{Access, Directory, Storage, step};
 
 /// The file found at the name of an image.
 #[derive(Debug)]
@@ -126,10 +127,10 @@ impl Image {
         };
         let mut told: Vec<_> = roots.slots.iter().enumerate().collect();
         let number = |slot: &Slot| slot.root().map(|root| root.number);
-        sort_few(&mut told, |(_, a), (_, b)| number(a) > number(b));
+        told.sort_by_key(|(_, slot)| Reverse(number(slot)));
         let lists = told.iter().filter_map(|(_, slot)| slot.root());
         let mut frames: Vec<_> = lists.flat_map(|root| self.frames_of(root).to_vec()).collect();
-        sort_few(&mut frames, |a, b| a.number > b.number);
+        frames.sort_by_key(|root| Reverse(root.number));
         // The next root is written to the slot of the newest damaged one.
         let slot = told.first().map_or(0, |(slot, _)| 1 - *slot);
         for root in frames.into_iter().filter(|root| root.end <= len) {

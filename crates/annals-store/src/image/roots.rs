@@ -6,13 +6,14 @@
 //! 2. The slot of the root that is in use is never the next one to be written.
 //! 3. A second copy alone proves nothing: it may be an older root's, whose space was given out since.
 
+use std::cmp::Reverse;
 use std::io;
 
 use super::format::{ROOT_AT, ROOT_COPY_AT, Root};
 use super::stored::is_damage;
 use crate::{Error, ErrorKind, Result};
+use annals_storage::Storage;
 use annals_storage::slots::{Record, Slots};
-use annals_storage::{Storage, sort_few};
 
 /// How much a backfill may have written for its first copy to be verified while an older root is whole.
 pub(crate) const VERIFY_AT_MOST: u64 = 16 << 20;
@@ -110,7 +111,7 @@ impl Roots {
         judge: &mut dyn FnMut(&Chosen) -> Result<()>,
     ) -> Result<Chosen> {
         let mut found = self.candidates();
-        sort_few(&mut found, |a, b| a.root.number > b.root.number);
+        found.sort_by_key(|chosen| Reverse(chosen.root.number));
         let (first, last): (Vec<_>, Vec<_>) =
             (found.into_iter()).partition(|it| it.is_whole || it.root.bytes <= VERIFY_AT_MOST);
         let mut reason = None;

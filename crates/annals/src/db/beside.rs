@@ -3,13 +3,14 @@
 //! A name proves nothing: any program may have given it to a file. So nothing is removed here, or called this
 //! journal's, before its own bytes say so: a header with the journal's id, or the point at which a tail was cut off.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use crate::image::{self, image_name};
 use crate::journal::Copies;
 use crate::journal::format::FRAMES_AT;
 use crate::journal::segments::{after, is_id, kept_name, number_in};
-use crate::storage::{Access, Directory, SortedMap, Storage, is_same_file};
+use crate::storage::{Access, Directory, Storage, is_same_file};
 
 /// The kind of a file beside a journal, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl Beside {
         directory: &dyn Directory,
         journal: &str,
         id: &[u8; 16],
-        known: &SortedMap<(u64, u64), ()>,
+        known: &BTreeSet<(u64, u64)>,
     ) -> io::Result<Self> {
         let mut all = Self::default();
         for found in directory.list()? {
@@ -118,13 +119,10 @@ impl Beside {
 }
 
 /// Returns the points after which tails beside a journal were cut off, as their names say.
-pub(super) fn tails(
-    directory: &dyn Directory,
-    journal: &str,
-) -> io::Result<SortedMap<(u64, u64), ()>> {
+pub(super) fn tails(directory: &dyn Directory, journal: &str) -> io::Result<BTreeSet<(u64, u64)>> {
     let names = directory.list()?;
     let points = names.iter().filter_map(|found| match kind(found, journal)? {
-        Kind::Tail(txid, chain) => Some(((txid, chain), ())),
+        Kind::Tail(txid, chain) => Some((txid, chain)),
         _ => None,
     });
     Ok(points.collect())

@@ -1,7 +1,8 @@
 //! The marks of erasures, and whether the chains in them are those of the journal.
 
+use std::collections::BTreeMap;
+
 use crate::journal::{Committed, Erasure, Frame};
-use crate::storage::SortedMap;
 
 /// The marks read so far, frame by frame.
 #[derive(Debug, Default)]
@@ -9,7 +10,7 @@ pub(in crate::db) struct Marks {
     pub(in crate::db) erasures: Vec<Erasure>,
     /// Chains at the borders of segments and before marks, by their transactions. Where a segment repeats the
     /// state, its transaction has two.
-    known: SortedMap<u64, Vec<u64>>,
+    known: BTreeMap<u64, Vec<u64>>,
     last: Option<(u64, u64)>,
     /// True if a segment has just begun.
     begins: bool,
@@ -37,7 +38,7 @@ impl Marks {
 
     fn note_last(&mut self) {
         if let Some((txid, chain)) = self.last {
-            let known = self.known.get_or_insert_with(txid, Vec::new);
+            let known = self.known.entry(txid).or_default();
             if !known.contains(&chain) {
                 known.push(chain);
             }
@@ -85,13 +86,13 @@ mod tests {
     fn a_mark_of_another_history_is_found() {
         let problem = |second: u64, today: u64| {
             let erasures = vec![mark(8, &[(7, 10, 20)]), mark(9, &[(7, second, 30), (8, 5, 6)])];
-            let known = SortedMap::from_iter([(1, vec![1]), (7, vec![today]), (8, vec![6])]);
+            let known = BTreeMap::from_iter([(1, vec![1]), (7, vec![today]), (8, vec![6])]);
             Marks { erasures, known, ..Marks::default() }.problem()
         };
         assert_eq!(problem(20, 30), None);
         assert!(problem(20, 31).unwrap().contains("in transaction 8"));
         assert!(problem(21, 30).unwrap().contains("in transaction 8"), "it isn't carried over");
-        let forgotten = SortedMap::from_iter([(8, vec![1])]);
+        let forgotten = BTreeMap::from_iter([(8, vec![1])]);
         let erasures = vec![mark(8, &[(7, 10, 20)])];
         assert_eq!(Marks { erasures, known: forgotten, ..Marks::default() }.problem(), None);
     }

@@ -17,6 +17,7 @@
 use crate::db::engine::{index_history, rebuild, reopening};
 use annals_schema::Txid;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -41,7 +42,7 @@ use crate::db::present::snapshot::Published;
 use crate::image::{Catalog, NewRoot, Root, RootPin, Stored};
 use crate::journal::lock;
 use crate::journal::segments::kept_name;
-use crate::storage::{Access, Clock as _, SortedMap, SystemClock};
+use crate::storage::{Access, Clock as _, SystemClock};
 use crate::store::{Keep as _, Piece};
 use crate::trace::{event, span};
 
@@ -324,14 +325,14 @@ fn key_frames(
     drafting: &mut Drafting<'_, '_>,
 ) -> Result<Option<Stored>> {
     let JournalFile { directory, journal, segment, .. } = &*published.file;
-    let known = RefCell::new(SortedMap::from_iter([(*segment, true)]));
+    let known = RefCell::new(BTreeMap::from_iter([(*segment, true)]));
     let from = image_state.frames_from.load(Ordering::Relaxed);
     let are_read = |root: &Root| {
         if root.segment < from {
             return false;
         }
         let is_there = || directory.open(&kept_name(journal, root.segment), Access::Read).is_ok();
-        *known.borrow_mut().get_or_insert_with(root.segment, is_there)
+        *known.borrow_mut().entry(root.segment).or_insert_with(is_there)
     };
     let next = (*segment, published.point.position);
     drafting.frames(image_state.key_frames, next, &are_read)

@@ -11,13 +11,14 @@
 //! A command that makes a table one of a single row needs the row to be there: it is made before that
 //! command, without values, and its fields are set in 3.
 
+use std::collections::BTreeMap;
+
 use annals_schema::{Blob, Command, FieldNumber, RowId, Schema, TableNumber, Type, ValueRef};
 
 use crate::db::present::snapshot::Snapshot;
 use crate::event::{self, Event, MAX_PIECE};
 use crate::journal::Writer;
 use crate::journal::segments::Place;
-use crate::storage::SortedMap;
 use crate::store::{BlobPiece, TableView};
 use crate::{Error, ErrorKind, Result};
 
@@ -30,7 +31,7 @@ pub(in crate::db) fn write(
     segment: u64,
 ) -> Result<Vec<(Blob, BlobPiece)>> {
     let mut state =
-        State { writer, snapshot, schema: Schema::default(), placeholders: SortedMap::new() };
+        State { writer, snapshot, schema: Schema::default(), placeholders: BTreeMap::new() };
     state.schema()?;
     let moved = state.blobs(last_blob, segment)?;
     state.rows()?;
@@ -43,7 +44,7 @@ struct State<'w> {
     /// The schema as it is with the commands that were written.
     schema: Schema,
     /// The rows that were made for tables that were once of a single row.
-    placeholders: SortedMap<TableNumber, RowId>,
+    placeholders: BTreeMap<TableNumber, RowId>,
 }
 
 impl State<'_> {
@@ -65,10 +66,10 @@ impl State<'_> {
             self.schema.apply(command.clone())?;
         }
         let left =
-            self.placeholders.entries().iter().filter(|(table, _)| {
+            self.placeholders.iter().map(|(table, id)| (*table, *id)).filter(|(table, _)| {
                 self.schema.table(*table).is_some_and(|table| !table.single_row)
             });
-        let left: Vec<_> = left.copied().collect();
+        let left: Vec<_> = left.collect();
         for (table, id) in left {
             self.event(&Event::Delete { table, id })?;
         }
@@ -77,7 +78,7 @@ impl State<'_> {
 
     /// Makes the row without which a table can't be made one of a single row.
     fn place_holder(&mut self, table: TableNumber) -> Result<()> {
-        if self.placeholders.contains(&table) {
+        if self.placeholders.contains_key(&table) {
             return Ok(());
         }
         let mut id = RowId(0);

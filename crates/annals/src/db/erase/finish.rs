@@ -1,5 +1,6 @@
 //! Completing the replacement of a journal by its new generation, so that nothing of the old one is left beside it.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use crate::db::beside::{Beside, Kind, is_of, kind};
@@ -7,7 +8,7 @@ use crate::db::erase::marker::{self, List};
 use crate::journal::Copies;
 use crate::journal::format::Header;
 use crate::journal::segments::{erased_name, erasing_name, number_in};
-use crate::storage::{Access, Directory, SortedMap, is_same_file};
+use crate::storage::{Access, Directory, is_same_file};
 use crate::{Error, Result};
 
 /// Ends an erasure that rewrote the segment with this header, if it hasn't finished: steps 4 and 5. The caller has
@@ -96,7 +97,7 @@ fn read_list(
     if let Some(list) = marker::read(&*marker, id)? {
         return Ok(list);
     }
-    let beside = Beside::find(directory, journal, id, &SortedMap::new())?;
+    let beside = Beside::find(directory, journal, id, &BTreeSet::new())?;
     let names = removable(&beside, header).into_iter().map(|(name, _)| name).collect();
     Ok(List { names, overwrite: false })
 }

@@ -1,5 +1,6 @@
 //! A journal that is to be written again: what is read of it, and how new segments take its place.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::image::image_name;
 use crate::journal::format::Header;
 use crate::journal::segments::{BEFORE_ERASING, erased_name, erasing_name, kept_name};
 use crate::journal::{Frame, Head, Point, SegmentFacts, Survey};
-use crate::storage::{Clock, Directory, Hold, Lock, SortedMap, Storage};
+use crate::storage::{Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// A segment as it is.
@@ -231,18 +232,18 @@ impl Generation {
     }
 
     /// Returns which of the points after which tails were cut off are in the history.
-    fn known(&self, tails: &SortedMap<(u64, u64), ()>) -> Result<SortedMap<(u64, u64), ()>> {
-        let mut known = SortedMap::new();
+    fn known(&self, tails: &BTreeSet<(u64, u64)>) -> Result<BTreeSet<(u64, u64)>> {
+        let mut known = BTreeSet::new();
         for (place, old) in self.segments.iter().enumerate() {
             let start = old.head.start();
             let next = self.segments.get(place + 1).map(|next| next.header().first_txid);
             let txids = start.txid.0..=next.unwrap_or(u64::MAX);
-            if tails.keys().any(|(txid, _)| txids.contains(txid)) {
-                known.insert((start.txid.0, start.chain), ());
+            if tails.iter().any(|(txid, _)| txids.contains(txid)) {
+                known.insert((start.txid.0, start.chain));
                 self.read(place, &mut |frame| {
                     let point = (frame.header.txid, frame.chain);
                     if frame.header.is_commit() && tails.contains(&point) {
-                        known.insert(point, ());
+                        known.insert(point);
                     }
                     Ok(())
                 })?;

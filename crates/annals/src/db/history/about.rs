@@ -9,12 +9,13 @@
 //!
 //! A place that isn't a block is a frame of at most [`SMALL`] bytes of events, which is read whole.
 
+use std::collections::BTreeSet;
+
 use annals_schema::{Schema, TableNumber, Timestamp, Txid};
 
 use crate::db::replay::segments::Since;
 use crate::event::compact;
 use crate::journal::Point;
-use crate::storage::SortedMap;
 use crate::store::history::FIRST_TABLE;
 use crate::{Error, Result};
 
@@ -88,13 +89,13 @@ pub(in crate::db) struct About {
     /// The segments, in order.
     pub(super) parts: Vec<Part>,
     /// The tables of which it hasn't all rows, and gets no more.
-    pub(super) left_out: SortedMap<TableNumber, ()>,
+    pub(super) left_out: BTreeSet<TableNumber>,
 }
 
 impl About {
     /// Begins with the kept history.
     pub(super) const fn beginning(first: Since) -> Self {
-        Self { end: first, commands: 0, parts: Vec::new(), left_out: SortedMap::new() }
+        Self { end: first, commands: 0, parts: Vec::new(), left_out: BTreeSet::new() }
     }
 
     /// True if a schema wants an index of other tables.
@@ -114,7 +115,7 @@ impl About {
             let numbers = [*segment, *base, *end].into_iter().chain(state);
             numbers.for_each(|number| compact::put(&mut out, number));
         }
-        self.left_out.keys().for_each(|table| compact::put(&mut out, u64::from(table.0)));
+        self.left_out.iter().for_each(|table| compact::put(&mut out, u64::from(table.0)));
         out
     }
 
@@ -132,10 +133,10 @@ impl About {
             let state = (state > 0).then_some(State { end: state, txid, time });
             parts.push(Part { segment, base, end, state });
         }
-        let mut left_out = SortedMap::new();
+        let mut left_out = BTreeSet::new();
         while !bytes.is_empty() {
             let table = compact::take(&mut bytes).map_err(|_| damaged())?;
-            left_out.insert(TableNumber(u32::try_from(table).map_err(|_| damaged())?), ());
+            left_out.insert(TableNumber(u32::try_from(table).map_err(|_| damaged())?));
         }
         Ok(Self { end: Since { segment, point }, commands, parts, left_out })
     }

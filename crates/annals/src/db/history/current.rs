@@ -110,7 +110,7 @@ impl Current {
             let number = table.number;
             let is_out = self.about.left_out.contains(&number);
             if !is_out && !self.index.has_table(table_key(number))? {
-                self.about.left_out.insert(number, ());
+                self.about.left_out.insert(number);
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Cutting the events of a frame into blocks, with an entry for the rows that each changes.
 
+use std::collections::BTreeSet;
+
 use annals_schema::{FieldNumber, RowId, Schema, TableNumber};
 
 use super::about::{BLOCKS, COMMENTED, COMMENTS, SMALL, table_key};
@@ -7,7 +9,6 @@ use super::block::{Block, Bytes, Rows};
 use crate::Result;
 use crate::bytes::hash;
 use crate::event::{self, Context, Event, VectorPart, parts};
-use crate::storage::SortedMap;
 use crate::store::history::{Entry, Key};
 
 /// At least this many consecutive rows are one entry; fewer have an entry each. So rows that are changed again and
@@ -36,7 +37,7 @@ pub(super) struct Payload<'p> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'w> {
     /// None of these tables.
-    pub(super) left_out: &'w SortedMap<TableNumber, ()>,
+    pub(super) left_out: &'w BTreeSet<TableNumber>,
     /// This one alone, if there is one.
     pub(super) only: Option<(TableNumber, RowId)>,
 }

@@ -1,5 +1,6 @@
 //! The files of a journal: the segment that is written, and those before it, which blobs are read from.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -12,7 +13,7 @@ use crate::db::present::turns::{Claim, Turns};
 use crate::image::RootPin;
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, Head, lock};
-use crate::storage::{Access, Directory, Origin, SortedMap, Storage};
+use crate::storage::{Access, Directory, Origin, Storage};
 use crate::store::View;
 use crate::store::history::HistoryIndex;
 use crate::{Error, ErrorKind, Result};
@@ -96,9 +97,9 @@ pub(in crate::db) struct JournalFile {
     /// The head of the segment, read at first use: its header doesn't change.
     head: OnceLock<Head>,
     /// Segments before this one, from which something was read.
-    kept: Arc<Mutex<SortedMap<u64, Arc<dyn Storage>>>>,
+    kept: Arc<Mutex<BTreeMap<u64, Arc<dyn Storage>>>>,
     /// Those of them that were removed, and can't be opened again.
-    removed: Arc<Mutex<SortedMap<u64, ()>>>,
+    removed: Arc<Mutex<BTreeSet<u64>>>,
     /// The history index as far as somebody asked for it, if that is farther than the image's.
     pub(in crate::db) index: Mutex<Option<Noted>>,
     pub(in crate::db) past: LastPast,
@@ -301,7 +302,7 @@ impl JournalFile {
     /// Opens segments before they are removed, so that the holder of this can still read them.
     pub(in crate::db) fn hold(&self, segments: impl Iterator<Item = u64>) {
         for segment in segments.filter(|&segment| segment < self.segment) {
-            lock(&self.removed).insert(segment, ());
+            lock(&self.removed).insert(segment);
             // A segment that can't be opened now can't be read later; that error is reported then.
             let _ = self.kept(segment);
         }

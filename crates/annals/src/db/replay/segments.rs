@@ -1,6 +1,7 @@
 //! The kept segments before a file: those needed for the state, or for the whole history.
 
 use annals_schema::Txid;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::db::progress::{Watch, Watched};
@@ -10,7 +11,7 @@ use crate::image::Witness;
 use crate::journal::format::Header;
 use crate::journal::segments::{Chain, Kept, journal_of, number_in};
 use crate::journal::{Frame, Head, Point, SegmentFacts};
-use crate::storage::{Directory, Lock, SortedMap, Storage};
+use crate::storage::{Directory, Lock, Storage};
 use crate::{Error, Result};
 
 /// How often a file is opened again that was replaced meanwhile.
@@ -138,8 +139,7 @@ impl Past {
         last.follow(&*last.storage, from, header, &mut |_| Ok(()))?;
         let io = |error| Error::io(format!("{shown}: can't list the files beside it"), error);
         let names = directory.list().map_err(io)?;
-        let there: SortedMap<_, _> =
-            names.iter().filter_map(|it| Some((number_in(it, journal)?, ()))).collect();
+        let there: BTreeSet<_> = names.iter().filter_map(|it| number_in(it, journal)).collect();
         let gap = (0..header.segment).rev().find(|number| !there.contains(number));
         let after = Header { segment: gap.map_or(1, |gap| gap + 2), ..*header };
         let first = Kept::before(directory, journal, &after);

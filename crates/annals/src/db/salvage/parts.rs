@@ -9,7 +9,7 @@ use crate::journal::cannot_open;
 use crate::journal::format::Header;
 use crate::journal::segments::{Chain, erased_name, journal_of, kept_name, later, number_in};
 use crate::journal::{Copies, Point};
-use crate::storage::{Access, Directory, Hold, Lock, Storage, sort_few};
+use crate::storage::{Access, Directory, Hold, Lock, Storage};
 use crate::{Error, Result};
 
 /// One file of the history.
@@ -96,7 +96,7 @@ impl Parts {
                 false => parts.all.push(Part { storage, shown: shown.clone(), number, copies }),
             }
         }
-        sort_few(&mut parts.all, |a, b| a.number < b.number);
+        parts.all.sort_by_key(|part| part.number);
         if parts.all.is_empty() {
             return Err(cannot_open(&shown, Access::Read, io::ErrorKind::NotFound.into()));
         }
@@ -121,7 +121,7 @@ impl Parts {
                 newest.is_none_or(|newest| *number < newest.segment) || later.contains(number)
             })
             .collect();
-        sort_few(&mut kept, |a, b| a < b);
+        kept.sort();
         let erasure = newest.and_then(Header::last_erasure);
         let mut id = newest.map(|newest| newest.journal_id);
         let mut chain = Chain::default();

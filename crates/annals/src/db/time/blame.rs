@@ -1,5 +1,6 @@
 //! Blame: since when each field of a row has its value, from the history of the row.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use annals_schema::{FieldNumber, RowId, TableNumber, Value};
@@ -7,7 +8,6 @@ use annals_schema::{FieldNumber, RowId, TableNumber, Value};
 use crate::db::changes::changed::{Blame, Version};
 use crate::db::present::snapshot::Published;
 use crate::db::time::versions::History;
-use crate::storage::SortedMap;
 use crate::{Error, ErrorKind, Result};
 
 /// Returns the origin of each field of a row, in the order of the present schema.
@@ -19,7 +19,7 @@ pub(in crate::db) fn blame_of(
     table: TableNumber,
     id: RowId,
 ) -> Result<Vec<Blame>> {
-    let mut origins = SortedMap::new();
+    let mut origins = BTreeMap::new();
     let mut last = None;
     for version in History::open(published, table, id)? {
         let version = version?;

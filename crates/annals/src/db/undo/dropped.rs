@@ -1,5 +1,6 @@
 //! Values that have no place any more: a transaction replaced them, and their tables or fields were dropped since.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use annals_schema::{Schema, Table, Txid, Value};
@@ -11,7 +12,6 @@ use crate::db::handle::transaction::Transaction;
 use crate::db::past::at::Through;
 use crate::db::present::snapshot::Published;
 use crate::db::time::{events_of, past_of};
-use crate::storage::SortedMap;
 use crate::{Obstacle, Result};
 
 /// Returns the values before a transaction that can't be restored, because their tables or fields were dropped since.
@@ -29,12 +29,12 @@ pub(super) fn dropped(
     let (then, now) = (Arc::clone(before.schema()), tx.view().schema());
     let mut changes = RowChanges::new(Arc::clone(&before.published.view), Arc::clone(&then));
     events_of(published, txid, &mut changes)?;
-    let (mut obstacles, mut tables) = (Vec::new(), SortedMap::new());
+    let (mut obstacles, mut tables) = (Vec::new(), BTreeSet::new());
     for change in changes.done.into_iter().flat_map(|changed| changed.rows) {
         let Some(old) = then.table(change.table) else { continue };
         if now.table(change.table).is_some() {
             obstacles.extend(of_fields(&change, old, now));
-        } else if change.before.is_some() && tables.insert(change.table, ()) {
+        } else if change.before.is_some() && tables.insert(change.table) {
             let reason = "the table was dropped".to_owned();
             obstacles.push(Obstacle::new(&old.name, change.id, reason));
         }
