@@ -99,7 +99,7 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// `NotFound` if there is no such row; `Corrupt`, `Io` or `PageLost` if it can't be loaded.
-    #[inline(always)] // as before
+    #[inline(always)] // as `load`
     pub(super) fn get(table: TableView<'a>, id: RowId) -> Result<Self> {
         let Loaded { table, slot, held } = match table.data.rows.at_hand(id.0) {
             Some(slot) if table.data.is_at_hand(slot) => Loaded { table, slot, held: None },
@@ -216,7 +216,7 @@ fn load_row<'a>(table: &TableView<'a>, id: RowId, slot: usize) -> Result<Loaded<
 }
 
 /// Loads the values of a row, and returns them if they don't stay where they were loaded to.
-#[inline(never)] // as before
+#[inline(never)] // so that reading rows that stay is short
 fn load_values(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
     if table.data.values_stay(slot)? {
         return Ok(None);
@@ -266,7 +266,7 @@ macro_rules! cell {
         impl<'r $(, const $parameter: $of)?> Cell<'r> for Option<$type> {
             #[inline(always)]
             fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
-                #[inline(never)] // as before
+                #[inline(never)] // so that reading what is in its place is short
                 fn slow<'r $(, const $parameter: $of)?>(
                     row: Parts<'r>,
                     field: FieldNumber,

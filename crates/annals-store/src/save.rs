@@ -145,7 +145,7 @@ impl View {
         let mut index = IndexTree::new(schema, owner);
         if flag != UNSORTED {
             let loaded = IndexTree::load(input, schema, owner)?;
-            if loaded.any().len() != table.rows.len() {
+            if loaded.unsettled_tree().len() != table.rows.len() {
                 return Err(unlike("of the entries of index", number.0));
             }
             if loaded.unavailable().is_none() {

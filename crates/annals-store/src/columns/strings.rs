@@ -442,7 +442,7 @@ fn text(bytes: &[u8]) -> Result<&str> {
 
 #[cold]
 fn leads_nowhere() -> Error {
-    Error::ill_written("a string leads to no place")
+    Error::ill_written("a string refers to bytes that aren't there")
 }
 
 #[cold]

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::file::{Held, Image};
-use super::publish::{Draft, Otherwise};
+use super::publish::{Draft, Unpublished};
 use super::space::Space;
 use annals_storage::sync::lock;
 
@@ -36,7 +36,7 @@ impl Draft<'_> {
     #[inline]
     pub fn put_aside(mut self, image: &Arc<Image>) -> PutAside {
         debug_assert!(std::ptr::eq(self.image, &raw const **image), "a draft is of its image");
-        self.otherwise = Otherwise::Keep;
+        self.unpublished = Unpublished::Keep;
         self.working.iter_mut().for_each(Space::put_aside);
         PutAside { image: Arc::clone(image), held: self.held.clone(), number: self.number }
     }
@@ -47,9 +47,9 @@ impl Draft<'_> {
     #[inline]
     pub fn keep(mut self) -> Option<Mark> {
         self.working.iter_mut().for_each(Space::go_on);
-        match std::mem::replace(&mut self.otherwise, Otherwise::Keep) {
-            Otherwise::Restore(before) => Some(Mark(before)),
-            Otherwise::Abandon | Otherwise::Keep => None,
+        match std::mem::replace(&mut self.unpublished, Unpublished::Keep) {
+            Unpublished::Restore(before) => Some(Mark(before)),
+            Unpublished::Abandon | Unpublished::Keep => None,
         }
     }
 }
@@ -65,7 +65,7 @@ impl PutAside {
             held: self.held.clone(),
             number: self.number,
             frames: Arc::default(),
-            otherwise: before.map_or(Otherwise::Keep, Otherwise::Restore),
+            unpublished: before.map_or(Unpublished::Keep, Unpublished::Restore),
         }
     }
 

@@ -62,7 +62,12 @@ impl Image {
             }
         }
         let shown = directory.display(name);
-        Err(Error::new(ErrorKind::Busy, format!("{shown}: it gets newer roots again and again")))
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!(
+                "{shown}: other processes updated the image during each attempt to read it; try again later"
+            ),
+        ))
     }
 
     fn exposed(self, root: Root, pin: RootPin) -> Result<Exposed> {

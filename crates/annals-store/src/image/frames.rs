@@ -60,7 +60,7 @@ const LEAST_BUDGET: u64 = 4 << 20;
 
 /// An older root, or the newest, that is pinned and open for reading.
 #[derive(Debug)]
-pub struct Frame {
+pub struct KeyFrame {
     /// The image, as if that root were its newest; for reading only.
     pub image: Image,
     /// The root.
@@ -144,7 +144,7 @@ impl Image {
         clock: &dyn Clock,
         damage: &Arc<Damage>,
         is_before: &dyn Fn(&Root) -> bool,
-    ) -> Result<Option<Frame>> {
+    ) -> Result<Option<KeyFrame>> {
         const TRIES: usize = 100;
         let how = Judging { access: Access::Read, damage: Some(damage), is_whole: false };
         let mut damaged = Vec::new();
@@ -190,7 +190,7 @@ impl Image {
                 Ok(catalog) => {
                     let newest = Some(Chosen { root, slot: 0, is_whole: true });
                     *lock(&image.held) = Held { newest, ..Held::default() };
-                    return Ok(Some(Frame { image, root, catalog, pin }));
+                    return Ok(Some(KeyFrame { image, root, catalog, pin }));
                 }
                 Err(error) if is_damage(&error) => damaged.push(root.number),
                 Err(error) => return Err(error),

@@ -51,7 +51,7 @@ pub use exposed::Exposed;
 pub use file::Image;
 pub(crate) use format::UNIT;
 pub use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root, journal_id_of};
-pub use frames::{Frame, Frames, KeyFrames};
+pub use frames::{Frames, KeyFrame, KeyFrames};
 pub use node::{decode as decode_node, encode as encode_node};
 pub use open::{Judging, Opened, Usable, Witness, witnesses};
 pub use pin::RootPin;

@@ -49,12 +49,12 @@ pub struct Draft<'i> {
     pub(super) number: u64,
     /// The key frames that its root lists.
     pub(super) frames: Arc<[Root]>,
-    pub(super) otherwise: Otherwise,
+    pub(super) unpublished: Unpublished,
 }
 
 /// The fate of the space if a draft isn't published.
 #[derive(Debug)]
-pub(super) enum Otherwise {
+pub(super) enum Unpublished {
     /// Its space is free again.
     Abandon,
     /// It is as it was when the draft was resumed.
@@ -99,7 +99,7 @@ impl Image {
         *working = Some(space);
         let number = held.last_number + step!(RootNumberRepeated, 1, else 0);
         let frames = Arc::default();
-        Ok(Draft { image: self, working, held, number, frames, otherwise: Otherwise::Abandon })
+        Ok(Draft { image: self, working, held, number, frames, unpublished: Unpublished::Abandon })
     }
 
     /// Completes a root that was found by its first copy alone, and makes the name of a new image durable. The next
@@ -298,7 +298,7 @@ impl Draft<'_> {
         if let Some(space) = self.working.as_mut() {
             space.published(root.number);
         }
-        self.otherwise = Otherwise::Keep;
+        self.unpublished = Unpublished::Keep;
         *lock(&image.held) = Held {
             newest: Some(Chosen { root, slot, is_whole: true }),
             other: self.held.newest.map(|newest| newest.root),
@@ -362,10 +362,10 @@ impl Draft<'_> {
 
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.otherwise, Otherwise::Keep) {
-            Otherwise::Abandon => self.working.iter_mut().for_each(Space::abandon),
-            Otherwise::Restore(before) => *self.working = Some(*before),
-            Otherwise::Keep => {}
+        match std::mem::replace(&mut self.unpublished, Unpublished::Keep) {
+            Unpublished::Abandon => self.working.iter_mut().for_each(Space::abandon),
+            Unpublished::Restore(before) => *self.working = Some(*before),
+            Unpublished::Keep => {}
         }
     }
 }

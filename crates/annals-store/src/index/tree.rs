@@ -143,8 +143,8 @@ impl IndexTree {
         }
     }
 
-    /// Returns a tree for reading nothing.
-    pub(crate) const fn any(&self) -> &Tree {
+    /// Returns the tree without the entries that it doesn't have yet.
+    pub(crate) const fn unsettled_tree(&self) -> &Tree {
         &self.tree
     }
 

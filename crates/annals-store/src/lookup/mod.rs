@@ -263,7 +263,7 @@ impl<'a> IndexView<'a> {
     }
 
     fn failed(&self, error: Error) -> IndexRows<'a> {
-        let (entries, error) = (self.data.any().nothing(), Some(error));
+        let (entries, error) = (self.data.unsettled_tree().nothing(), Some(error));
         let (low, high, given) = (Vec::new(), None, [None; 2]);
         IndexRows { index: *self, entries, error, low, high, given }
     }

@@ -90,7 +90,7 @@ pub(super) enum Kids<T> {
 }
 
 /// Where an item is, and the item if it was loaded.
-pub(super) type Leaf<T> = (Stored, OnceLock<T>);
+pub(crate) type Leaf<T> = (Stored, OnceLock<T>);
 
 impl<T: Clone> Clone for Link<T> {
     fn clone(&self) -> Self {
@@ -112,14 +112,14 @@ impl<T: Item> Base<T> {
         }
     }
 
-    /// Says whether nothing but speed depends on the items.
-    pub(crate) fn sparing(self, is_spare: bool) -> Self {
+    /// Sets whether nothing but speed depends on the items.
+    pub(crate) fn with_spare(self, is_spare: bool) -> Self {
         Self { is_spare, ..self }
     }
 
     /// Makes the same base, of which nothing is loaded.
     pub(crate) fn unloaded(&self) -> Self {
-        Self::new(self.root(), Arc::clone(&self.pager), self.check).sparing(self.is_spare)
+        Self::new(self.root(), Arc::clone(&self.pager), self.check).with_spare(self.is_spare)
     }
 
     /// True if loaded items of it stay.
@@ -279,7 +279,7 @@ impl<T: Item> Link<T> {
 
 #[cold]
 fn ill_formed(stored: &Stored) -> Error {
-    Error::ill_written(format!("{} bytes at {} mean nothing", stored.len, stored.place))
+    Error::ill_written(format!("{} bytes at {} are no node", stored.len, stored.place))
 }
 
 /// True if a tree of that height has a place of that number.

@@ -9,8 +9,12 @@ use crate::pages::item::Item;
 use crate::pages::keep::{Keep, Piece};
 use crate::pages::once_array::OnceArray;
 
-/// The new contents of a place: its entry, and the item if it may be borrowed from memory; `None` if it was removed.
-pub(crate) type Change<T> = (usize, Option<(Stored, Option<T>)>);
+/// The new contents of a place.
+pub(crate) struct Change<T> {
+    pub(crate) index: usize,
+    /// Its entry, with the item if that may be borrowed from memory; `None` if it was removed.
+    pub(crate) new: Option<Leaf<T>>,
+}
 
 impl<T: Item> Base<T> {
     /// Makes a base with some changes, which are in the order of their places.
@@ -20,8 +24,8 @@ impl<T: Item> Base<T> {
     /// # Errors
     /// A node can't be loaded, or `keep` fails.
     pub(crate) fn grow(&self, changes: Vec<Change<T>>, keep: &mut dyn Keep) -> Result<Self> {
-        let Some(last) = changes.iter().filter(|(_, new)| new.is_some()).map(|(at, _)| *at).max()
-        else {
+        let filled = changes.iter().filter(|change| change.new.is_some());
+        let Some(last) = filled.map(|change| change.index).max() else {
             return self.shrink(changes, keep);
         };
         let mut height = self.height;
@@ -44,7 +48,7 @@ impl<T: Item> Base<T> {
     }
 
     fn shrink(&self, mut changes: Vec<Change<T>>, keep: &mut dyn Keep) -> Result<Self> {
-        changes.retain(|(at, _)| covers(self.height, *at));
+        changes.retain(|change| covers(self.height, change.index));
         let root = self.change(self.root.as_ref(), self.height, changes, keep)?;
         Ok(self.with(root, self.height))
     }
@@ -89,9 +93,7 @@ impl<T: Item> Base<T> {
         keep: &mut dyn Keep,
     ) -> Kids<T> {
         let mut items: Vec<_> = old.map_or_else(|| empty().collect(), <[_]>::to_vec);
-        for (index, new) in changes {
-            let new =
-                new.map(|(stored, item)| (stored, item.map(OnceLock::from).unwrap_or_default()));
+        for Change { index, new } in changes {
             if let Some((old, _)) = std::mem::replace(&mut items[index % FANOUT], new) {
                 keep.leave(old);
             }
@@ -109,10 +111,10 @@ impl<T: Item> Base<T> {
         let mut links: Vec<_> = old.map_or_else(|| empty().collect(), <[_]>::to_vec);
         let place_of = |index: usize| (index >> (BITS * u32::from(height))) % FANOUT;
         let mut rest = changes.into_iter().peekable();
-        while let Some(&(first, _)) = rest.peek() {
-            let place = place_of(first);
+        while let Some(first) = rest.peek() {
+            let place = place_of(first.index);
             let mut below = Vec::new();
-            while let Some(change) = rest.next_if(|(index, _)| place_of(*index) == place) {
+            while let Some(change) = rest.next_if(|change| place_of(change.index) == place) {
                 below.push(change);
             }
             links[place] = self.change(links[place].as_ref(), height - 1, below, keep)?;

@@ -60,7 +60,7 @@ impl Item for PageRef {
     }
 
     fn is_gone(&self) -> bool {
-        Self::is_gone(self) // as before
+        Self::is_gone(self) // the page's own
     }
 
     #[inline]

@@ -92,7 +92,7 @@ impl<'a> Loader<'a> {
 
     /// Takes the next array; nothing but speed depends on its items.
     pub(crate) fn spares<T: Item>(&mut self, check: Check<T>) -> Result<Paged<T>> {
-        self.base(check).map(|base| Paged::on(Arc::new(base.sparing(true))))
+        self.base(check).map(|base| Paged::on(Arc::new(base.with_spare(true))))
     }
 
     /// Fails unless everything was read.

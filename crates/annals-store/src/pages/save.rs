@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use annals_storage::step;
 
@@ -294,15 +294,17 @@ impl<T: Item> Array<T> {
         for (index, content) in self.changes {
             match content {
                 Content::Whole(item) if item.is_gone() => {
-                    changes.push((index, None));
+                    changes.push(Change { index, new: None });
                 }
                 Content::Whole(item) => {
                     let stored = keep.store(whole(item.clone()))?;
-                    changes.push((index, Some((stored, pager.keeps().then_some(item)))));
+                    let item = pager.keeps().then(|| OnceLock::from(item)).unwrap_or_default();
+                    changes.push(Change { index, new: Some((stored, item)) });
                 }
                 Content::Part(bytes) => {
                     but.parts.push(index);
-                    changes.push((index, Some((keep.store(Piece::Part(bytes))?, None))));
+                    let stored = keep.store(Piece::Part(bytes))?;
+                    changes.push(Change { index, new: Some((stored, OnceLock::new())) });
                 }
                 Content::Blank => {}
             }
@@ -310,7 +312,7 @@ impl<T: Item> Array<T> {
         let empty = || {
             let root = BaseRoot { height: 0, stored: None };
             let base = Base::new(root, Arc::clone(pager), self.check);
-            Arc::new(base.sparing(self.is_spare))
+            Arc::new(base.with_spare(self.is_spare))
         };
         let base = self.array.base().cloned().unwrap_or_else(empty);
         let mut base = if changes.is_empty() { base } else { Arc::new(base.grow(changes, keep)?) };

@@ -17,7 +17,7 @@ fn a_node_that_claims_to_be_huge_takes_no_memory() {
     let base: Base<PageRef> = Base::new(BaseRoot { height: 0, stored }, pager, |_| true);
     let error = base.get(0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert!(error.to_string().contains("mean nothing"), "{error}");
+    assert!(error.to_string().contains("are no node"), "{error}");
 }
 
 #[test]

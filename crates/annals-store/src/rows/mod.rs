@@ -79,7 +79,7 @@ pub(super) struct RowMap {
     /// The slots up to here are kept for the tail.
     tail_reserved: usize,
     slots_end: usize,
-    /// As seldom.
+    /// Changes as seldom as `extents`, and is shared for that reason, too.
     free: NoWeak<FreeSlots>,
     len: u64,
     next_id: u64,

@@ -98,7 +98,9 @@ impl Target {
         }
         Err(Error::new(
             ErrorKind::Busy,
-            format!("{shown}: it is replaced again and again; try later"),
+            format!(
+                "{shown}: the file was replaced during each attempt to open it; try again later"
+            ),
         ))
     }
 

@@ -49,7 +49,10 @@ pub(super) fn acquire(
             return Ok(Acquired { storage, is_new, others });
         }
     }
-    Err(Error::new(ErrorKind::Busy, format!("{shown}: it is replaced again and again; try later")))
+    Err(Error::new(
+        ErrorKind::Busy,
+        format!("{shown}: the file was replaced during each attempt to open it; try again later"),
+    ))
 }
 
 /// Opens the file, or creates it; returns whether it was created. `None` if the caller must retry.

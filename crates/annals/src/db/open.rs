@@ -281,7 +281,9 @@ impl Options {
             let by = Maker { clock: &**clock, shared: self.shared };
             segments::finish(&**directory, name, &**storage, &survey, seal, by)?;
         }
-        let message = format!("{shown}: it is restarted again and again; try later");
+        let message = format!(
+            "{shown}: other processes continued it in another segment during each attempt; try again later"
+        );
         Err(Error::new(ErrorKind::Busy, message))
     }
 }

@@ -123,7 +123,7 @@ impl Heap {
 
 #[cold]
 fn nowhere() -> Error {
-    Error::ill_written("a value leads to no place")
+    Error::ill_written("a value refers to bytes that aren't there")
 }
 
 /// Whole pages, as the nodes of a tree.

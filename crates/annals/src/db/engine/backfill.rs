@@ -221,10 +221,10 @@ pub(in crate::db) fn carry_out(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     let image_state = run.image_state;
-    let watch: Watching<'_> = &mut |progress| image_state.watched(|| watch(progress));
+    let mut watched = |progress| image_state.watched(|| watch(progress));
     let spill = working.spill.take();
     let retiring = image_state.retire();
-    let written = advance(core, run, working, &published, spill.as_ref(), watch);
+    let written = advance(core, run, working, &published, spill.as_ref(), &mut watched);
     let (counts, before) = match written {
         Ok(written) => written,
         Err(error) => {

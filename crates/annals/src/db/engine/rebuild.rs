@@ -25,7 +25,7 @@ use crate::db::engine::core::{Core, Writing};
 use crate::db::engine::rescued::not_rebuilt;
 use crate::db::image::image_state::{ImageState, Working};
 use crate::db::image::opening::Looking;
-use crate::db::image::rebuilding::{Otherwise, Ready};
+use crate::db::image::rebuilding::{NotRebuilt, Ready};
 use crate::db::image::report::BackfillMode;
 use crate::db::progress::{Watch, Watched};
 use crate::db::replay::forward::{Caught, replay_between};
@@ -78,16 +78,16 @@ fn run_rebuild(core: &Core) {
     let Some(image_state) = core.image() else { return };
     let rebuilding = image_state.rebuilding();
     let done = (0..TRIES).map(|_| rebuild(core, image_state)).find(|done| {
-        !matches!(done, Err(Otherwise::Moved)) || rebuilding.check_going_on().is_err()
+        !matches!(done, Err(NotRebuilt::Moved)) || rebuilding.check_going_on().is_err()
     });
     rebuilding.put(&mut lock(&rebuilding.ready), None);
     let mut state = lock(&rebuilding.state);
     state.is_running = false;
     let is_done = matches!(done, Some(Ok(())));
     state.failure = match done {
-        Some(Ok(()) | Err(Otherwise::NotNeeded)) => None,
-        Some(Err(Otherwise::Failed(error))) => Some(error),
-        Some(Err(Otherwise::Moved)) | None => {
+        Some(Ok(()) | Err(NotRebuilt::NotNeeded)) => None,
+        Some(Err(NotRebuilt::Failed(error))) => Some(error),
+        Some(Err(NotRebuilt::Moved)) | None => {
             Some(Error::new(ErrorKind::PageLost, "the image or the journal moves on"))
         }
     };
@@ -123,7 +123,7 @@ pub(in crate::db) fn see_to_damage(core: &Core, image_state: &ImageState, writin
 /// # Errors
 /// The transaction must be run again.
 #[cold]
-pub(in crate::db) fn get_over_lost_page(
+pub(in crate::db) fn recover_from_lost_page(
     core: &Core,
     writing: &mut Writing,
     has_changed: bool,
@@ -159,7 +159,7 @@ pub(in crate::db) fn wait_for_rebuild(core: &Core, deadline: Duration) -> bool {
 }
 
 /// Rebuilds the state, and lets the store continue from it.
-fn rebuild(core: &Core, image_state: &ImageState) -> Result<(), Otherwise> {
+fn rebuild(core: &Core, image_state: &ImageState) -> Result<(), NotRebuilt> {
     let rebuilding = image_state.rebuilding();
     let ready = rebuilt(core, image_state)?;
     rebuilding.put(&mut lock(&rebuilding.ready), Some(ready));
@@ -197,7 +197,7 @@ fn finish_rebuild(core: &Core, writing: &mut Writing) -> bool {
 }
 
 /// Chooses a root, and replays the journal from there to the published state.
-fn rebuilt(core: &Core, image_state: &ImageState) -> Result<Ready, Otherwise> {
+fn rebuilt(core: &Core, image_state: &ImageState) -> Result<Ready, NotRebuilt> {
     let rebuilding = image_state.rebuilding();
     let stopping = Arc::clone(&rebuilding.is_stopping);
     let watch = Watch(Arc::new(move |_| match stopping.load(Ordering::Acquire) {
@@ -226,7 +226,7 @@ fn rebuilt(core: &Core, image_state: &ImageState) -> Result<Ready, Otherwise> {
         let is_needed = !is_same || working.spill.is_some() || working.root.is_none();
         drop(working);
         if !is_needed {
-            return Err(Otherwise::NotNeeded);
+            return Err(NotRebuilt::NotNeeded);
         }
         for note in &found.notes {
             image_state.damage().report(note.clone());
@@ -250,11 +250,11 @@ fn rebuilt(core: &Core, image_state: &ImageState) -> Result<Ready, Otherwise> {
 }
 
 /// Replays the commits made meanwhile, until little is left.
-fn catch_up(core: &Core, ready: &mut Ready) -> Result<(), Otherwise> {
+fn catch_up(core: &Core, ready: &mut Ready) -> Result<(), NotRebuilt> {
     loop {
         let published = core.group.published();
         if published.file.segment != ready.file.segment {
-            return Err(Otherwise::Moved);
+            return Err(NotRebuilt::Moved);
         }
         let end = published.point.position;
         if end.saturating_sub(ready.point.position) <= LAST_STRETCH {
@@ -271,10 +271,10 @@ fn install_rebuilt(
     mut ready: Ready,
     writing: &mut Writing,
     working: &mut Working,
-) -> Result<(), Otherwise> {
+) -> Result<(), NotRebuilt> {
     let end = writing.writer.committed();
     if writing.file.segment != ready.file.segment || !ready.is_newest()? {
-        return Err(Otherwise::Moved);
+        return Err(NotRebuilt::Moved);
     }
     ready.go_to(end.position)?;
     if ready.point != end {

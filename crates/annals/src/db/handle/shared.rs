@@ -178,7 +178,9 @@ pub(in crate::db) fn take_turn_by(
         follow::follow(db, writing, sharing)?;
     }
     let name = &db.file().name;
-    let message = format!("{name}: goes on in a new segment again and again; try again later");
+    let message = format!(
+        "{name}: other processes continued it in another segment during each attempt; try again later"
+    );
     Err(Error::new(ErrorKind::Busy, message))
 }
 

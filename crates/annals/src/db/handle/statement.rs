@@ -26,7 +26,7 @@ fn change_again<T>(
     mut change: impl FnMut(&mut Store) -> Result<T>,
 ) -> Result<T> {
     loop {
-        get_over(tx, error)?;
+        recover_from(tx, error)?;
         match change(&mut tx.writing.store) {
             Err(again) => error = again,
             done => return done,
@@ -34,14 +34,14 @@ fn change_again<T>(
     }
 }
 
-fn get_over(tx: &mut Transaction<'_>, error: Error) -> Result<()> {
+fn recover_from(tx: &mut Transaction<'_>, error: Error) -> Result<()> {
     if error.kind() != ErrorKind::PageLost {
         return Err(stopped(&mut tx.broken, error));
     }
     // Savepoints lie over the lost page, too.
     let changed = !tx.is_empty() || !tx.savepoints.is_empty();
     let core = tx.database;
-    let gone = rebuild::get_over_lost_page(core, &mut tx.writing, changed, error);
+    let gone = rebuild::recover_from_lost_page(core, &mut tx.writing, changed, error);
     gone.map_err(|error| stopped(&mut tx.broken, error))
 }
 

@@ -8,7 +8,7 @@ use crate::db::history::files::Files;
 use crate::db::image::opening::load;
 use crate::db::inspection::HistoryInspection;
 use crate::db::present::snapshot::Snapshot;
-use crate::image::{Frame, Guarded, Identity, Image, image_name};
+use crate::image::{Guarded, Identity, Image, KeyFrame, image_name};
 use crate::journal::Survey;
 use crate::storage::{Directory, SystemClock};
 use crate::store::Pager;
@@ -36,7 +36,7 @@ pub(in crate::db) fn inspect(
     let (directory, name) = (directory.again(), image_name(journal));
     let damage = Arc::default();
     let newest = Image::frame(&directory, &name, &identity, &SystemClock, &damage, &|_| true);
-    let Frame { image, catalog, pin, .. } = newest.ok()??;
+    let KeyFrame { image, catalog, pin, .. } = newest.ok()??;
     let pager = Arc::new(Pager::new(Arc::new(Guarded(Arc::new(image))), 0, false));
     let (_, view) = load(&catalog, &pager).ok()?;
     let view = view.pinned(Arc::new(pin));

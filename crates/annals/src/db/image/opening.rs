@@ -16,7 +16,7 @@ use crate::db::replay::segments::{Past, Since};
 use crate::db::replay::unapplied::{Before, Counted, MakeRoom, replay_before};
 use crate::db::replay::witness::{ends_there, identity, image_witnesses};
 use crate::image::{
-    self, Catalog, Damage, Frame, Guarded, Identity, Image, Judging, KeyFrames, Opened, Root,
+    self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrame, KeyFrames, Opened, Root,
     RootPin, SetAside, Source, Usable, Witness,
 };
 use crate::journal::{FrameReader, Head, Point, Survey};
@@ -244,7 +244,9 @@ impl Looking<'_> {
             }
         }
         let shown = self.directory.display(&found.name);
-        let message = format!("{shown}: it is brought forward again and again");
+        let message = format!(
+            "{shown}: other processes updated the image during each attempt to read it; try again later"
+        );
         Err(Error::new(ErrorKind::Busy, message))
     }
 
@@ -257,7 +259,7 @@ impl Looking<'_> {
         let (name, clock) = (&found.name, &*self.clock);
         let frame = Image::frame(self.directory, name, &identity, clock, &found.damage, &is_before);
         match frame {
-            Ok(Some(Frame { image, root, catalog, pin })) => {
+            Ok(Some(KeyFrame { image, root, catalog, pin })) => {
                 Ok(Looked::Pinned(Box::new(Usable { image, root, catalog }), pin))
             }
             Ok(None) => Ok(Looked::Nothing),
@@ -474,7 +476,7 @@ pub(in crate::db) fn stale(image: &Image, root: &Root) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         format!(
-            "{}: it stands for transaction {} at position {}, which the journal doesn't have like this",
+            "{}: it stands for transaction {} at position {}, where the journal has another one, or none",
             image.path(),
             root.point.txid,
             root.point.position

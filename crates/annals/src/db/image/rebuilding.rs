@@ -49,7 +49,7 @@ pub(in crate::db) struct Ready {
 }
 
 /// The reason that a rebuild gave no new state.
-pub(in crate::db) enum Otherwise {
+pub(in crate::db) enum NotRebuilt {
     /// The newest root isn't concerned.
     NotNeeded,
     /// The image or the journal continues in another file by now.
@@ -57,7 +57,7 @@ pub(in crate::db) enum Otherwise {
     Failed(Error),
 }
 
-impl From<Error> for Otherwise {
+impl From<Error> for NotRebuilt {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }

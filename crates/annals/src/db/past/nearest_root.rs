@@ -9,7 +9,7 @@ use crate::db::past::at::Present;
 use crate::db::present::segment::JournalFile;
 use crate::db::replay::scan::Replay;
 use crate::db::replay::segments::Since;
-use crate::image::{Frame, Guarded, Identity, Image, Root, image_name};
+use crate::image::{Guarded, Identity, Image, KeyFrame, Root, image_name};
 use crate::journal::format::Header;
 use crate::store::{Pager, Store};
 
@@ -51,7 +51,7 @@ impl NearestRoot {
         let is_before =
             |root: &Root| root.segment <= header.segment && root.point.txid <= Txid(last);
         let found = Image::frame(directory, &name, &identity, *clock, damage, &is_before);
-        let Some(Frame { image, root, catalog, pin }) = unless_remote(found)?.flatten() else {
+        let Some(KeyFrame { image, root, catalog, pin }) = unless_remote(found)?.flatten() else {
             return Ok(None);
         };
         let source = Arc::new(Guarded(Arc::new(image)));

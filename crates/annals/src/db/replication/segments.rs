@@ -25,12 +25,12 @@ use crate::{Error, ErrorKind, Result, Schema};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes a new segment in an empty file: the frames of a spool, and then its head.
-struct Writing<'s> {
+struct NewSegment<'s> {
     header: &'s Header,
     frames: &'s Spool,
 }
 
-impl Writing<'_> {
+impl NewSegment<'_> {
     fn write(&self, storage: &dyn Storage, secret: Secret) -> Result<Beginning> {
         let io = |error| Error::io("can't write the new segment", error);
         let start = Point {
@@ -112,7 +112,7 @@ pub fn begin_replica_in(
     }
     refuse_reading(&header, &shown)?;
     let frames = &bytes.without(HEADER_LEN as u64).map_err(io)?;
-    let writing = Writing { header: &header, frames };
+    let writing = NewSegment { header: &header, frames };
     let fill = |storage: &dyn Storage, secret| writing.write(storage, secret);
     let (next, beginning) = Next::copy(directory, name, &header, clock, fill)?;
     match next.appear(directory, name).map_err(io)? {
@@ -230,7 +230,7 @@ pub fn continue_segment(database: &Database, bytes: &mut Spool) -> Result<Cursor
         frames = frames.without(HEADER_LEN as u64).map_err(io)?;
     }
     frames.move_to(FRAMES_AT);
-    let state = Writing { header: &sealing.seal.next, frames: &frames };
+    let state = NewSegment { header: &sealing.seal.next, frames: &frames };
     let fill = |storage: &dyn Storage, secret| state.write(storage, secret);
     restart::restart_as(inner, &mut writing, &sealing, fill)
 }

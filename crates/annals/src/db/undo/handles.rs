@@ -6,7 +6,7 @@ use annals_schema::{RowId, Table, TableNumber, Txid};
 
 use crate::db::changes::moment::Moment;
 use crate::db::changes::rows::{Key, fitted, load};
-use crate::db::engine::rebuild::get_over_lost_page;
+use crate::db::engine::rebuild::recover_from_lost_page;
 use crate::db::handle::transaction::Transaction;
 use crate::db::past::at::Through;
 use crate::db::past::lazy::Source;
@@ -158,7 +158,7 @@ fn as_one(
         match tx.savepoint(&mut undo) {
             Err(error) if error.kind() == ErrorKind::PageLost => {
                 let core = tx.database;
-                get_over_lost_page(core, &mut tx.writing, had_changed, error)?;
+                recover_from_lost_page(core, &mut tx.writing, had_changed, error)?;
             }
             done => return done,
         }
