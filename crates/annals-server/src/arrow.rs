@@ -14,7 +14,8 @@ use crate::forgotten::forgotten;
 use crate::means::{Held, Kind};
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
-use crate::rows::{self, Asked, now, table_or_when_dropped};
+use crate::rows::{self, Asked, table_or_when_dropped};
+use crate::state::now;
 use crate::work::Work;
 
 /// The most rows whose ids are kept for an answer; a whole table needs no ids.

@@ -28,8 +28,9 @@ use crate::frames::gone;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, now, table_or_when_dropped};
+use crate::rows::{LARGEST, table_or_when_dropped};
 use crate::shared::Shared;
+use crate::state::now;
 use crate::work::Work;
 
 /// A comment is sent after so much silence, so that neither side takes the connection for dead.

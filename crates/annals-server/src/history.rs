@@ -20,8 +20,9 @@ use crate::means::Kind;
 use crate::openapi;
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, id, moment, no_moment, now, table};
+use crate::rows::{LARGEST, id, moment, no_moment, table};
 use crate::shared::Shared;
+use crate::state::now;
 use crate::work::Work;
 
 /// How many versions or transactions an answer has, if the request doesn't say.

@@ -66,6 +66,7 @@ mod shared;
 mod slow;
 #[cfg(feature = "sql")]
 mod sql;
+mod state;
 mod tokens;
 mod transactions;
 mod turns;

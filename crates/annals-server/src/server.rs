@@ -259,7 +259,7 @@ impl Server {
         let routes = routes.merge(explorer::routes());
         #[cfg(feature = "sql")]
         let routes = routes.merge(crate::sql::routes());
-        let routes = openapi::describe(routes);
+        let routes = openapi::describe(routes, explorer::pages(), explorer::PARAMETERS);
         let routes = routes.fallback(nowhere).layer(guard);
         routes.layer(axum::middleware::from_fn(log::record)).with_state(shared)
     }

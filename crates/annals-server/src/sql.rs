@@ -17,8 +17,8 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::means::{COPIES, Kind};
 use crate::rights::Allowed;
-use crate::rows::now;
 use crate::shared::Shared;
+use crate::state::now;
 use crate::work::Work;
 use crate::{body, object, openapi};
 

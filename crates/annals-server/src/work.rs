@@ -18,7 +18,7 @@ use crate::answer::{Answer, CANCELLED, Refusal};
 use crate::blocking;
 use crate::means::{Held, Kind};
 use crate::rights::{Allowed, Right};
-use crate::rows::now;
+use crate::state::now;
 
 /// How long work may take.
 const LONGEST: Duration = Duration::from_secs(30);

@@ -16,8 +16,8 @@ use crate::activity::{Activity, Erased, Kind, Known, MOST, Mark, Taken};
 use crate::answer::{Answer, Refusal};
 use crate::means;
 use crate::rights::Allowed;
-use crate::rows::now;
 use crate::shared::Shared;
+use crate::state::now;
 use crate::work::Work;
 
 /// How many buckets an answer has, if the request doesn't say.

@@ -20,8 +20,9 @@ use crate::history::txid;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, id, now, table};
+use crate::rows::{LARGEST, id, table};
 use crate::shared::Shared;
+use crate::state::now;
 use crate::work::Work;
 
 /// The most rows of an answer.

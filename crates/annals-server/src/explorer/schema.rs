@@ -15,8 +15,8 @@ use crate::answer::{Answer, Refusal};
 use crate::forgotten::forgotten;
 use crate::means::Kind;
 use crate::rights::Allowed;
-use crate::rows::now;
 use crate::shared::Shared;
+use crate::state::now;
 use crate::work::Work;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {

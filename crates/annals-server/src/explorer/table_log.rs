@@ -18,8 +18,9 @@ use crate::changes::push_changed_fields;
 use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
-use crate::rows::{LARGEST, now, table_or_when_dropped};
+use crate::rows::{LARGEST, table_or_when_dropped};
 use crate::shared::Shared;
+use crate::state::now;
 use crate::work::Work;
 
 /// How many transactions an answer has, if the request doesn't say, and the most of them.

@@ -14,7 +14,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::Answer;
-use crate::explorer;
 use crate::parameters::{self, Parameters};
 use crate::rights::Allowed;
 use crate::shared::Shared;
@@ -46,17 +45,21 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(of_all)).routes(routes!(of_one))
 }
 
-/// Adds the description to the routes that it describes, and those of the explorer's page, which it doesn't; refuses
-/// parameters that a route doesn't have.
-pub(crate) fn describe(routes: OpenApiRouter<Arc<Shared>>) -> Router<Arc<Shared>> {
+/// Adds the description to the routes that it describes, and pages, which it doesn't; refuses parameters that a route
+/// doesn't have. The pages come with the parameters of each of their paths.
+pub(crate) fn describe(
+    routes: OpenApiRouter<Arc<Shared>>,
+    pages: Router<Arc<Shared>>,
+    of_pages: [(&'static str, &'static [&'static str]); 3],
+) -> Router<Arc<Shared>> {
     let (routes, openapi) = routes.split_for_parts();
     // All of it is text and numbers.
     let mut openapi = serde_json::to_value(openapi).unwrap_or_default();
     complete(&mut openapi);
-    let known = Parameters::of(&openapi).and(explorer::PARAMETERS);
+    let known = Parameters::of(&openapi).and(of_pages);
     let check = axum::middleware::from_fn_with_state(Arc::new(known), parameters::check);
     let routes = routes.layer(Extension(Arc::new(openapi)));
-    routes.merge(explorer::pages()).layer(check)
+    routes.merge(pages).layer(check)
 }
 
 /// Adds what all routes have in common.

@@ -22,6 +22,7 @@ use crate::means::Kind;
 use crate::openapi;
 use crate::rights::Allowed;
 use crate::shared::Shared;
+use crate::state::now;
 use crate::work::Work;
 
 pub(crate) use self::dropped::table_or_when_dropped;
@@ -61,16 +62,6 @@ pub(crate) fn id(text: &str) -> Answer<RowId> {
 /// Returns the state of a moment, as `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:..`; without one that of now.
 pub(crate) fn state(local: &annals_replica::Local, at: Option<&str>) -> Answer<Snapshot> {
     state_as(local, at, None)
-}
-
-/// Returns the state of now. If it can't be read, since the file was removed or replaced, that is no answer to what was asked.
-pub(crate) fn now(local: &annals_replica::Local) -> Answer<Snapshot> {
-    local.refresh().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "unreadable", error.to_string())
-        }
-        _ => error.into(),
-    })
 }
 
 /// Reads a moment from a parameter.
