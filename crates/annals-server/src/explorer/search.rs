@@ -20,8 +20,9 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::means::Kind;
 use crate::rights::Allowed;
-use crate::rows::{self, LARGEST, state, table};
+use crate::rows::{self, LARGEST, table};
 use crate::shared::Shared;
+use crate::state;
 use crate::work::Work;
 
 /// The most rows that an answer has.
@@ -123,9 +124,9 @@ struct Candidate<'v, V: Fn(FieldNumber) -> ValueRef<'v>> {
 
 fn find(work: &mut Work, local: &Local, asked: &Asked) -> Answer<Searched> {
     let mut search = Search::of(&asked.text)?;
-    let now = state(local, asked.at.as_deref())?;
+    let now = rows::state(local, asked.at.as_deref())?;
     // History is read up to the moment, from the present.
-    let past = asked.deleted.unwrap_or(false).then(|| rows::now(local)).transpose()?;
+    let past = asked.deleted.unwrap_or(false).then(|| state::now(local)).transpose()?;
     let schema = now.schema();
     let first = asked.table.as_ref().map(|name| table(schema, name)).transpose()?;
     let tables = schema.tables().iter();

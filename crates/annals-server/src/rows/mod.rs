@@ -6,11 +6,10 @@ mod file;
 use std::sync::Arc;
 
 use annals::{
-    Error, ErrorKind, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table,
-    Value, ValueRef,
+    Error, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table, Value,
+    ValueRef,
 };
 use axum::extract::{Path, Query};
-use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
