@@ -83,7 +83,7 @@ fn encoder(code: u8, event: &Event<'_>) -> Encoder {
 
 #[cfg(test)]
 mod tests {
-    use annals_schema::Value;
+    use annals_schema::{Value, ValueRef};
 
     use super::*;
     use crate::Vector;
