@@ -96,7 +96,7 @@ fn figures_of_several_databases_are_told_apart() {
 #[test]
 fn figures_need_a_right_to_every_database() {
     let folder = tempfile::tempdir().unwrap();
-    let tokens = |name: &str| Tokens::of(&folder.path().join(name)).unwrap();
+    let tokens = |name: &str| Tokens::of(folder.path().join(name)).unwrap();
     let mut server = Server::new();
     for name in ["a", "b"] {
         let database = Database::in_memory().unwrap();

@@ -49,7 +49,7 @@ fn open(path: &std::path::Path) -> bank::Database {
 }
 
 fn serve(db: &bank::Database) -> Running {
-    let server = Server::new().database("bank", annals::Database::clone(&db)).unwrap();
+    let server = Server::new().database("bank", annals::Database::clone(db)).unwrap();
     Running::start(server.procedure("bank", "transfer", run_transfer).unwrap().open_to_all())
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn build(cities: u64, persons: u64, visits: u64) -> shop::Database {
 }
 
 pub(crate) fn open(db: &shop::Database) -> Connection {
-    Connection::open(annals::Database::clone(&db)).unwrap()
+    Connection::open(annals::Database::clone(db)).unwrap()
 }
 
 const TABLES: [(&str, &str, &[&str]); 3] = [

@@ -298,7 +298,7 @@ impl<T: Item> Array<T> {
                 }
                 Content::Whole(item) => {
                     let stored = keep.store(whole(item.clone()))?;
-                    let item = pager.keeps().then(|| OnceLock::from(item)).unwrap_or_default();
+                    let item = if pager.keeps() { OnceLock::from(item) } else { OnceLock::new() };
                     changes.push(Change { index, new: Some((stored, item)) });
                 }
                 Content::Part(bytes) => {

@@ -36,6 +36,11 @@
     clippy::multiple_crate_versions,
     reason = "the workspace's"
 )]
+#![allow(
+    clippy::pub_use,
+    clippy::pub_underscore_fields,
+    reason = "files allow them themselves; what the macro writes has no attributes"
+)]
 
 #[path = "../../../annals-codegen/tests/it/golden/tutorial.rs"]
 pub(crate) mod tutorial;
