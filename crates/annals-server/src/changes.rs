@@ -51,7 +51,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 pub(crate) struct Shown {
     /// Those of this table only, if there is one.
     pub(crate) table: Option<TableNumber>,
-    /// The most of them, which have about 2 MiB at most: the others are counted.
+    /// The most of them, which have about 8 MiB at most: the others are counted.
     pub(crate) most: usize,
 }
 

@@ -82,7 +82,7 @@ impl Newest {
     }
 }
 
-/// Returns the newest versions of a row, the oldest of them first. They end after about 2 MiB, too: `before` continues.
+/// Returns the newest versions of a row, the oldest of them first. They end after about 8 MiB, too: `before` continues.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}/history", params(Limited), responses((status = 200, body = Vec<openapi::Version>)))]
 async fn history(
     allowed: Allowed,
@@ -145,7 +145,7 @@ struct Between {
     to: Option<String>,
     /// Only rows of this table.
     table: Option<String>,
-    /// The most rows of the answer: if more differ, or they take more than 2 MiB, that is an error. Without it all are sent,
+    /// The most rows of the answer: if more differ, or they take more than 8 MiB, that is an error. Without it all are sent,
     /// as they are found.
     limit: Option<usize>,
 }
@@ -232,7 +232,7 @@ impl Parts for List {
 struct Logged {
     /// The transaction after which the answer begins: the last one, or an earlier one.
     after: Option<u64>,
-    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said. It ends after about 2 MiB, too.
+    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said. It ends after about 8 MiB, too.
     limit: Option<usize>,
     /// The most changes of each; `left_out` counts the others. Changes after some 16 MiB are left out, too.
     rows: Option<usize>,

@@ -43,7 +43,7 @@ struct Asked {
     to: String,
     /// The table whose rows are in the answer.
     table: Option<String>,
-    /// The most of these rows, 0 to 10,000: the first ones by their ids. They end after about 2 MiB, too.
+    /// The most of these rows, 0 to 10,000: the first ones by their ids. They end after about 8 MiB, too.
     limit: Option<usize>,
     /// Where to begin: `next` of the answer before.
     start: Option<String>,

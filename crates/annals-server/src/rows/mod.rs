@@ -35,7 +35,7 @@ const FEW: usize = 1000;
 /// The longest key of an index, in bytes, that is sent as a place: it must fit into a URL.
 const LONGEST_KEY: usize = 2 << 10;
 /// A page or log ends after so many bytes, however many rows were asked for.
-pub(crate) const LARGEST: usize = 2 << 20;
+pub(crate) const LARGEST: usize = 8 << 20;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(rows)).routes(routes!(row))
@@ -146,7 +146,7 @@ pub(crate) struct Asked {
     pub(crate) after: Option<String>,
     /// How many rows of the index are before the first one of the answer.
     pub(crate) rank: Option<u64>,
-    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said. A page ends after about 2 MiB, too. As Arrow up to
+    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said. A page ends after about 8 MiB, too. As Arrow up to
     /// 1,000,000, and all if it isn't said; all of a file.
     pub(crate) limit: Option<usize>,
     /// All rows as a file to save, rather than a page: `csv`, or `ndjson`, an object a line.

@@ -68,9 +68,9 @@ fn a_long_history_comes_in_parts() {
 #[test]
 fn what_needs_more_memory_than_there_is_for_one_is_refused() {
     // Those who read have three eighths of it.
-    let limits = Limits { memory: 4 << 20, ..Limits::default() };
+    let limits = Limits { memory: 6 << 20, ..Limits::default() };
     let server =
-        Server::new().database("a", database(8, 400_000)).unwrap().open_to_all().limits(limits);
+        Server::new().database("a", database(8, 1_000_000)).unwrap().open_to_all().limits(limits);
     let running = Running::start(server);
     for path in ["/t/a/0/history", "/log?after=1"] {
         let (status, text) = get(&format!("{}{path}", running.of("a")));
