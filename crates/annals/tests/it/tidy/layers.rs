@@ -87,18 +87,7 @@ const ROOMS: &[Room] = &[
     ),
     room("advanced", &["annals_journal::Level", "annals_storage::Result", "typed"], &[]),
     // Its handles pass on public types of the journal, as those of `db` do.
-    room(
-        "typed",
-        &[
-            "annals_journal::Level",
-            "annals_journal::Point",
-            "annals_journal::Recovered",
-            "annals_storage",
-            "annals_store",
-            "db",
-        ],
-        &[],
-    ),
+    room("typed", &["annals_journal::Level", "annals_storage", "annals_store", "db"], &[]),
 ];
 
 /// What only `annals-storage` may name: the operating system, its clock, its threads.
