@@ -31,7 +31,7 @@ pub trait Sink {
     /// context of the next event.
     fn end(&mut self, _left: usize, _context: Context) {}
 
-    /// Takes `count` rows, at least two, with ids from `first` on: the values of each field.
+    /// Takes `count` rows, at least two, with ids from `first` on: the values of each field. Without it runs are refused.
     fn rows(
         &mut self,
         _table: TableNumber,
@@ -39,8 +39,7 @@ pub trait Sink {
         _count: u64,
         _columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        debug_assert!(false, "nobody asked for runs");
-        Ok(())
+        Err(Error::invalid("this sink takes runs of rows, and doesn't say how: give it `Sink::rows`"))
     }
 }
 
