@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 
 use crate::answer::{Answer, Refusal};
 use crate::body::media_types;
-use crate::changes::After;
+use crate::changes::{After, KEPT};
 use crate::forgotten::forgotten;
 use crate::means::{Held, Kind};
 use crate::parts::{self, Parts};
@@ -74,6 +74,7 @@ pub(crate) async fn changes(allowed: &Allowed, of: Option<String>, after: Option
         // Nothing may be new.
         let range = (first, now.txid().max(first));
         let changes = now.changes(range.0..=range.1).map_err(|error| forgotten(&local, error))?;
+        let changes = changes.keep_at_most(KEPT);
         let batches = PastBatches::changes(&now, table, changes, Options::for_transport())?;
         Ok((now.txid(), ipc::Pieces::new(batches)?))
     };

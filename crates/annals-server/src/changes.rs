@@ -15,7 +15,7 @@ use axum::extract::Query;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -40,7 +40,9 @@ const PIECE: u64 = 128 << 10;
 /// A transaction is in memory as rows, and as a text that grows to at most twice its length.
 const COPIES: u64 = 3;
 /// How many bytes of rows a reader keeps that isn't up to date, about.
-const KEPT: usize = 64 << 10;
+pub(crate) const KEPT: usize = 64 << 10;
+/// A client that takes a transaction later than this is slow.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(changes))
@@ -256,7 +258,7 @@ impl Sending {
             let Ok((rest, changed, place)) = self.read(feed).await else { return };
             feed = rest;
             match changed {
-                Ok(Some(changed)) => match self.send(changed, place).await {
+                Ok(Some(changed)) => match self.send_or_shrink(changed, place, &mut feed).await {
                     Sent::Yes => sent = true,
                     Sent::Nothing => {}
                     Sent::Failed => return,
@@ -328,6 +330,24 @@ impl Sending {
             false => text + "}\n",
         };
         self.pieces.send_text(text).await;
+    }
+
+    /// Sends a transaction. If the client doesn't take it, or others have the memory for it, what the feed has read ahead isn't kept
+    /// meanwhile: nothing holds the memory of that.
+    async fn send_or_shrink(
+        &mut self,
+        changed: Changed,
+        place: Taken,
+        feed: &mut Subscription,
+    ) -> Sent {
+        let mut sending = std::pin::pin!(self.send(changed, place));
+        match timeout(PATIENCE, &mut sending).await {
+            Ok(sent) => sent,
+            Err(_) => {
+                feed.shrink_to(KEPT);
+                sending.await
+            }
+        }
     }
 
     /// Sends a transaction piece by piece, in memory that is held meanwhile. The place is for those that have a transaction

@@ -270,7 +270,8 @@ fn one_who_abuses_a_server_does_not_hurt_others() {
     served.end();
 }
 
-/// The most memory that followers take together who don't read: that of one token for answers, and some for each.
+/// The most memory that followers take together who don't read: that of one token for parts of answers, and what those have read
+/// that have just begun to wait.
 const FOLLOWERS: u64 = 96 << 20;
 
 #[test]

@@ -17,6 +17,7 @@ use std::time::Duration;
 use crate::db::changes::rows::RowChanges;
 use crate::db::present::snapshot::Published;
 use crate::journal::lock;
+use crate::store::View;
 
 /// The notifications to subscribers.
 #[derive(Debug, Default)]
@@ -102,6 +103,12 @@ pub(in crate::db) struct Standing {
 }
 
 impl Standing {
+    /// Begins with the state after a transaction.
+    pub(in crate::db) fn new(base: Arc<View>, txid: u64) -> Self {
+        let present = Arc::clone(base.schema());
+        Self { rows: RowChanges::new(base, present), txid, target: None, is_idle: false }
+    }
+
     /// Continues from a newer base, if that is its own state; returns true if it is.
     pub(in crate::db) fn take_over(&mut self, published: &Published) -> bool {
         let is_there = published.point.txid == Txid(self.txid);

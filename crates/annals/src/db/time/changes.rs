@@ -83,6 +83,15 @@ impl Changes {
         self
     }
 
+    /// Sets how many bytes of rows are kept in memory between transactions, about, and how far it reads ahead; 64 MiB if this isn't
+    /// called.
+    ///
+    /// Cost: as that of [`Subscription::keep_at_most`](crate::Subscription::keep_at_most).
+    pub fn keep_at_most(mut self, bytes: usize) -> Self {
+        self.kept = bytes.max(1);
+        self
+    }
+
     /// Returns the state after a transaction, of which only the rows are read that change later, if the history index
     /// leads there.
     pub(in crate::db) fn begin(published: &Arc<Published>, txid: u64) -> Result<Beginning> {
@@ -107,7 +116,8 @@ impl Changes {
             // So that this is done a few times only, whatever it costs.
             self.kept = self.kept.saturating_mul(2);
         }
-        match self.cursor.read(&end, self.last, BATCH, &mut self.rows) {
+        let most = BATCH.min(self.kept as u64);
+        match self.cursor.read(&end, self.last, most, &mut self.rows) {
             Err(error) if error.kind() == ErrorKind::Cancelled && self.rows.is_full() => Ok(true),
             read => read,
         }

@@ -13,7 +13,7 @@ use crate::db::changes::changed::Changed;
 #[cfg(feature = "tokio")]
 use crate::db::changes::feed::Waiter;
 use crate::db::changes::feed::{Feed, Slot, Standing};
-use crate::db::changes::rows::RowChanges;
+use crate::db::changes::rows::weight_of;
 use crate::db::handle::sharing::outdated;
 use crate::db::present::snapshot::Published;
 use crate::db::reader::{Pulling, Reader};
@@ -46,6 +46,8 @@ pub struct Subscription {
     ready: VecDeque<Changed>,
     /// The last transaction that was given.
     txid: u64,
+    /// True if it has nothing in memory, and reads on after that transaction.
+    is_released: bool,
     is_over: bool,
     failure: Option<Error>,
     origin: Origin,
@@ -150,9 +152,7 @@ impl Subscription {
     fn new(source: Source, slot: Arc<Slot>, beginning: Beginning) -> Self {
         let Beginning { base, cursor } = beginning;
         let txid = cursor.txid();
-        let present = Arc::clone(base.schema());
-        let rows = RowChanges::new(base, present);
-        *lock(&slot) = Some(Standing { rows, txid, target: None, is_idle: false });
+        *lock(&slot) = Some(Standing::new(base, txid));
         let ready = VecDeque::new();
         let origin = Origin::here();
         Self {
@@ -162,6 +162,7 @@ impl Subscription {
             kept: KEPT,
             ready,
             txid,
+            is_released: false,
             is_over: false,
             failure: None,
             origin,
@@ -181,7 +182,8 @@ impl Subscription {
         Txid(self.txid)
     }
 
-    /// Sets how many bytes of rows it keeps in memory, about, while it isn't up to date; 64 MiB if this isn't called.
+    /// Sets how many bytes of rows it keeps in memory, about, while it isn't up to date; 64 MiB if this isn't called. It reads
+    /// ahead no more of the journal, either, but for one transaction.
     ///
     /// Cost: less memory for each of many subscriptions. More often one that lags must look up the state again, as of its
     /// position; then it keeps twice as much.
@@ -189,6 +191,21 @@ impl Subscription {
     pub fn keep_at_most(mut self, bytes: usize) -> Self {
         self.kept = bytes.max(1);
         self
+    }
+
+    /// Drops what it has read ahead, and the rows that it keeps, if they take more than so many bytes: for one who won't ask for a
+    /// while, such as a server whose client doesn't read. What it returns is the same.
+    ///
+    /// Cost: the next transaction is read after looking up the state as of its position, as after [`keep_at_most`](Self::keep_at_most).
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let kept = lock(&self.slot).as_ref().map_or(0, |standing| standing.rows.weight());
+        let rows = self.ready.iter().flat_map(|changed| &changed.rows);
+        let ahead = rows.map(|row| weight_of(&row.before) + weight_of(&row.after)).sum::<usize>();
+        if !self.is_over && kept + ahead > bytes {
+            self.ready = VecDeque::new();
+            *lock(&self.slot) = None;
+            self.is_released = true;
+        }
     }
 
     /// Returns the next transaction if there is one already.
@@ -269,6 +286,10 @@ impl Subscription {
             .map_err(|error| Error::new(ErrorKind::Poisoned, error.to_string()))?;
         let Some(latest) = self.source.latest(self.cursor.txid())? else { return Ok(Read::Over) };
         let Latest { published, position, is_last } = latest;
+        let end = End { file: &published.file, position };
+        if self.is_released {
+            self.return_to_last(&end)?;
+        }
         let before = self.cursor.since();
         let Since { segment, point } = before;
         let is_there = match segment == published.file.segment {
@@ -279,11 +300,11 @@ impl Subscription {
             self.stand_at(&published);
             return Ok(if is_last { Read::Over } else { Read::Nothing });
         }
-        let end = End { file: &published.file, position };
         let mut standing = self.standing(&end)?;
         standing.rows.show_through(published.view.schema());
         let target = Arc::clone(standing.target.get_or_insert_with(|| Arc::clone(&published)));
-        let read = self.cursor.read(&end, u64::MAX, BATCH, &mut standing.rows);
+        let most = BATCH.min(self.kept as u64);
+        let read = self.cursor.read(&end, u64::MAX, most, &mut standing.rows);
         self.ready.append(&mut standing.rows.done);
         read?;
         let reached = Since { segment: target.file.segment, point: target.point };
@@ -298,6 +319,15 @@ impl Subscription {
         Ok(if self.cursor.since() == before { Read::Nothing } else { Read::Some })
     }
 
+    /// Continues after the last transaction that was given.
+    fn return_to_last(&mut self, end: &End<'_>) -> Result<()> {
+        let (base, since) = state_at(end, self.txid)?;
+        self.cursor = JournalCursor::behind(&base, since);
+        *lock(&self.slot) = Some(Standing::new(base, self.txid));
+        self.is_released = false;
+        Ok(())
+    }
+
     /// Continues from the last commit, if that is its position.
     fn stand_at(&self, published: &Published) {
         let mut slot = lock(&self.slot);
@@ -307,8 +337,7 @@ impl Subscription {
                 standing.take_over(published);
             }
             none if published.point.txid == Txid(txid) => {
-                let rows = RowChanges::new(Arc::clone(view), Arc::clone(view.schema()));
-                *none = Some(Standing { rows, txid, target: None, is_idle: false });
+                *none = Some(Standing::new(Arc::clone(view), txid));
             }
             _ => {}
         }
@@ -327,8 +356,7 @@ impl Subscription {
         }
         let txid = self.cursor.txid();
         let (base, _) = state_at(end, txid)?;
-        let present = Arc::clone(base.schema());
-        Ok(Standing { rows: RowChanges::new(base, present), txid, target: None, is_idle: false })
+        Ok(Standing::new(base, txid))
     }
 }
 

@@ -144,6 +144,9 @@ impl Past {
             if self.random.chance(*chance) {
                 while let Some(changed) = follower.try_next().unwrap() {
                     heard.push(changed);
+                    if self.random.chance(20) {
+                        follower.shrink_to(0);
+                    }
                 }
             }
         }
