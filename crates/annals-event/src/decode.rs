@@ -39,7 +39,9 @@ pub trait Sink {
         _count: u64,
         _columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        Err(Error::invalid("this sink takes runs of rows, and doesn't say how: give it `Sink::rows`"))
+        Err(Error::invalid(
+            "this sink takes runs of rows, and doesn't say how: give it `Sink::rows`",
+        ))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Whose turn it is to append, as far as a node can tell from what it has sent and read.
 //!
 //! A log takes the first that comes. A node that has just appended would come first again: the others must read its message and
-//! run their transactions again. So its turn ends after a few appends, and it waits until one of them came, for a moment, and
-//! not at all where nobody else writes. To hand the turn over costs more than an append, hence a few. Who has lost waits until
+//! run their transactions again. So its turn ends after some appends, and it waits until one of them came, for a moment, and
+//! not at all where nobody else writes. To hand the turn over costs more than an append, hence some. Who has lost waits until
 //! the turn is over: its appends would only delay those of the other.
 //! A node that lost several times in a row reserves the next turn by a fence. Where the last message is another node's
 //! fence, or a part without its end, a node waits for what follows, for a moment.
@@ -26,9 +26,9 @@ pub(super) const RESERVED: Duration = Duration::from_millis(250);
 /// After so many moments in which nobody came, a node waits no more until it sees another.
 const IN_VAIN: u32 = 3;
 /// A turn lasts as long as so many appends.
-const APPENDS: u32 = 8;
+const APPENDS: u32 = 16;
 /// The longest turn, and the longest moment for others after it.
-const LONGEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_millis(200);
 
 /// No messages.
 pub(super) const NONE: RangeInclusive<u64> = RangeInclusive::new(1, 0);

@@ -15,6 +15,7 @@ use annals_replica::shared_log::testing::Cluster;
 use annals_replica::shared_log::{Appended, Log as _, Source};
 use annals_storage::simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
+use bytes::Bytes;
 
 use super::linear::{Told, What, is_linearizable};
 use super::{Member, add, additions, create, full};
@@ -55,9 +56,7 @@ fn settings_that_lose_transactions_are_refused_by_name() {
     let many = JetStream::new(&cluster.url("many"), trusted.clone()).expect("a URL");
     many.create(1).expect("a stream");
     for round in 0..3 {
-        let messages = vec![vec![0x5a; 64].into(); 1000];
-        let appended = many.append(round * 1000, messages).expect("a leader");
-        assert!(matches!(appended, Appended::Committed(Some(_))), "{appended:?}");
+        append_all(&many, round * 1000, &vec![vec![0x5a; 64].into(); 1000]);
     }
     let member = Member::join(Arc::new(JetStream::new(&url, trusted).expect("a URL")));
     let member = member.expect("whoever insists may use it");
@@ -67,6 +66,23 @@ fn settings_that_lose_transactions_are_refused_by_name() {
     let refused = Member::join(Arc::new(absent)).err().expect("there is no such stream");
     assert!(refused.kind() == ErrorKind::NotFound, "{refused}");
     assert!(refused.to_string().contains("annals log create"), "{refused}");
+}
+
+/// Appends messages. Servers that are busy with other tests may elect a leader meanwhile: then again, unless all are there.
+fn append_all(stream: &JetStream, after: u64, messages: &[Bytes]) {
+    let (begun, all) = (SystemClock.elapsed(), after + messages.len() as u64);
+    loop {
+        match stream.append(after, messages.to_vec()).expect("an answer") {
+            Appended::Committed(Some(_)) => return,
+            Appended::Unknown(error) if error.kind() == ErrorKind::Unreachable => {}
+            other => assert!(stream.extent().is_ok_and(|it| it.last == all), "{other:?}"),
+        }
+        if stream.extent().is_ok_and(|it| it.last == all) {
+            return;
+        }
+        assert!(SystemClock.elapsed() - begun < Duration::from_secs(60), "no leader");
+        SystemClock.pause(Duration::from_millis(200));
+    }
 }
 
 #[test]
