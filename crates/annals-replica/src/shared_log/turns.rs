@@ -46,6 +46,8 @@ struct State {
     took: Duration,
     /// The last message of another that was read, and when.
     others: (u64, Duration),
+    /// How long it takes from one of those to the next, about: what an append takes here may be out of date.
+    pace: Duration,
     /// Until when others may come first.
     polite_until: Duration,
     /// How often in a row others were waited for in vain.
@@ -59,10 +61,19 @@ struct State {
 impl Default for Turns {
     fn default() -> Self {
         let (own, in_vain) = (NONE, IN_VAIN);
-        let (turn_since, took, others) = Default::default();
+        let (turn_since, took, others, pace) = Default::default();
         let (polite_until, conflicts, reserved) = Default::default();
-        let turn =
-            State { own, turn_since, took, others, polite_until, in_vain, conflicts, reserved };
+        let turn = State {
+            own,
+            turn_since,
+            took,
+            others,
+            pace,
+            polite_until,
+            in_vain,
+            conflicts,
+            reserved,
+        };
         Self(Mutex::new(turn))
     }
 }
@@ -74,10 +85,15 @@ impl State {
         if is_reserved { self.reserved.1 } else { Duration::ZERO }
     }
 
-    /// Returns until when the turn of the node that came first may last: until nothing has come for longer than an append takes.
+    /// Returns until when the turn of the node that came first may last: until nothing has come for longer than an append takes, or
+    /// than its appends do.
     fn ends_at(&self, place: Place) -> Duration {
         let has_lost = self.conflicts > 0 && self.others.0 == place.tail;
-        if has_lost { self.others.1 + LONGEST.min(self.took * 3 / 2) } else { Duration::ZERO }
+        if has_lost {
+            self.others.1 + LONGEST.min(self.took.min(self.pace) * 3 / 2)
+        } else {
+            Duration::ZERO
+        }
     }
 }
 
@@ -123,7 +139,9 @@ impl Turns {
     pub(super) fn note_read(&self, read: &Read) {
         let mut state = self.state();
         if read.counted > 0 && !state.own.contains(read.sequences.end()) {
-            state.others = (*read.sequences.end(), SystemClock.elapsed());
+            let now = SystemClock.elapsed();
+            state.pace = (state.pace + now.saturating_sub(state.others.1).min(LONGEST)) / 2;
+            state.others = (*read.sequences.end(), now);
             state.turn_since = None;
             state.in_vain = 0;
         }
@@ -152,5 +170,29 @@ impl Turns {
         if *state.own.end() == place.tail {
             state.in_vain = if in_vain { state.in_vain + 1 } else { 0 };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use annals::{Cursor, Txid};
+
+    use super::*;
+
+    #[test]
+    fn one_whose_last_append_took_long_does_not_wait_longer_than_others_take() {
+        let turns = Turns::default();
+        turns.sending(1..=1);
+        turns.sent(LONGEST);
+        turns.lost();
+        let mut place = Place::after(1);
+        for sequence in 2..10 {
+            SystemClock.pause(Duration::from_millis(2));
+            let next = Cursor { txid: Txid(sequence), chain: 0 };
+            place = Place::after(sequence);
+            let (places, sequences) = (vec![(next, place)], sequence..=sequence);
+            turns.note_read(&Read { next, places, counted: 1, sequences, open: None });
+        }
+        assert!(turns.wait(place) < LONGEST / 2, "{:?}", turns.wait(place));
     }
 }
