@@ -26,7 +26,6 @@ mod web;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use annals::{Cursor, Error, ErrorKind, Options, Reader, Result, Snapshot};
 use annals_storage::sync::lock;
@@ -136,10 +135,8 @@ impl Lazy {
     fn begin(fetch: Fetch, cache: Cache, options: &Options) -> Result<Self> {
         let journal = "journal".to_owned();
         let remote = Arc::new(Remote::new(fetch, cache, &journal)?);
-        // To rebuild a damaged page all of the journal would be fetched.
-        let options = options.clone().rebuild_timeout(Duration::ZERO);
-        let reader = Mutex::new(Arc::new(read(&remote, &journal, &options)?));
-        Ok(Self { remote, journal, options, reader })
+        let reader = Mutex::new(Arc::new(read(&remote, &journal, options)?));
+        Ok(Self { remote, journal, options: options.clone(), reader })
     }
 
     /// Returns what reads the state of the last look: all that is read from a file that is open for reading.

@@ -307,13 +307,9 @@ impl Looking<'_> {
         Ok((replay, stopped.as_ref().map_or(end, |stopped| stopped.point), stopped))
     }
 
-    /// Replays all that is needed to know the state, up to the end of a commit at position `to`.
-    pub(in crate::db) fn replay_all(&self, to: u64) -> Result<(Replay, Point)> {
-        self.replay_all_over(to, None)
-    }
-
-    /// Does so, and may write changes larger than memory to an image.
-    pub(in crate::db) fn replay_all_over(
+    /// Replays all that is needed to know the state, up to the end of a commit at position `to`. May write changes
+    /// larger than memory to an image.
+    pub(in crate::db) fn replay_all(
         &self,
         to: u64,
         image_state: Option<&Arc<ImageState>>,

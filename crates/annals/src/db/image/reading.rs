@@ -1,8 +1,6 @@
 //! Readers that start from the image: they never write, and their only lock is the pin of their root.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use crate::db::image::opening::{Begun, Found, Looking};
 use crate::db::options::Options;
@@ -29,10 +27,6 @@ pub(in crate::db) struct Reading {
     budget: u64,
     /// The known damage of images.
     damage: Arc<Damage>,
-    /// How much of it was known when the reader last began again.
-    known: AtomicUsize,
-    /// How long a read waits for the rebuild of a damaged page.
-    rebuild_timeout: Duration,
 }
 
 /// The beginning of a reader's state.
@@ -71,7 +65,7 @@ impl Reading {
         watched: &Watched<'_>,
         options: &Options,
     ) -> Result<(Self, Beginning)> {
-        let (damage, budget) = (Arc::default(), options.budget());
+        let (damage, budget) = (Arc::<Damage>::default(), options.budget());
         let looking = Looking {
             damage: Some(&damage),
             ..Looking::to_read(&directory, name, watched, budget)
@@ -86,8 +80,8 @@ impl Reading {
         findings.extend(stopped.iter().map(|stopped| stopped.unapplied.explain(&shown)));
         let unapplied = stopped.map(|stopped| stopped.unapplied);
         let name = name.to_owned();
-        let (known, rebuild_timeout) = (AtomicUsize::new(damage.count()), options.rebuild_timeout);
-        let reading = Self { directory, name, budget, damage, known, rebuild_timeout };
+        damage.end_opening(damage.count());
+        let reading = Self { directory, name, budget, damage };
         Ok((reading, Beginning { survey, replayed, identity, before, findings, unapplied }))
     }
 
@@ -101,22 +95,17 @@ impl Reading {
         &self.damage
     }
 
-    /// Returns how long a read waits for the rebuild of a damaged page.
-    pub(in crate::db) const fn rebuild_timeout(&self) -> Duration {
-        self.rebuild_timeout
-    }
-
-    /// Begins again from an older root of the image or the journal, up to `to`, if more of the image was found
-    /// damaged since. A failure isn't an error: the reader continues unchanged.
+    /// Begins again from an older root of the image or the journal, up to `to`, if a read found a page lost. A failure
+    /// isn't an error: the reader continues unchanged.
     pub(in crate::db) fn restart_from_other_root(
         &self,
         file: &JournalFile,
         to: u64,
     ) -> Option<Replayed> {
-        let count = self.damage.count();
-        if self.known.load(Ordering::Relaxed) == count {
+        if !self.damage.is_state_lost() {
             return None;
         }
+        let noted = self.damage.begin_opening();
         let looking = Looking {
             damage: Some(&self.damage),
             is_whole: true,
@@ -126,7 +115,7 @@ impl Reading {
             let found = looking.find().ok()?;
             let begun = found.begun.as_ref().filter(|begun| begun.root.segment == file.segment);
             let Some(begun) = begun.filter(|begun| begun.root.point.position <= to) else {
-                let (replay, point) = looking.replay_all(to).ok()?;
+                let (replay, point) = looking.replay_all(to, None).ok()?;
                 break replayed(replay, point, 0);
             };
             match looking.replay_to(begun, to) {
@@ -137,7 +126,7 @@ impl Reading {
                 Err(_) => return None,
             }
         };
-        self.known.store(count, Ordering::Relaxed);
+        self.damage.end_opening(noted);
         Some(replayed)
     }
 
