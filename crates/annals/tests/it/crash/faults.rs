@@ -46,7 +46,7 @@ fn a_full_disk_fails_commits_and_nothing_else() {
             assert_eq!(error.kind(), ErrorKind::Io, "{text}");
             let says = ["is rolled back", "journal", "no space left"];
             assert!(says.iter().all(|part| text.contains(part)), "{text}");
-            world.history.shows_the_newest(world.database()).unwrap();
+            world.history.shows_the_newest(&world.database().read()).unwrap();
             judge::only_zeros_follow(&world.disk, world.database()).unwrap();
         }
         world.disk.free_space();
@@ -115,7 +115,7 @@ fn a_failed_flush_is_final_until_the_database_is_opened_again() {
         explorer.every_state("failed-flush", &states, &world.history, 1).unwrap();
 
         let database = world.database();
-        world.history.shows_the_newest(database).unwrap();
+        world.history.shows_the_newest(&database.read()).unwrap();
         for _ in 0..2 {
             let error = database.begin().map(drop).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Poisoned, "{error:?}");

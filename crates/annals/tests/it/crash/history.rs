@@ -11,20 +11,7 @@ pub(super) type Checked<T = ()> = Result<T, String>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State(u64);
 
-/// Reads something; again, if a page was lost: then the state is opened without it.
-pub(super) fn twice<T>(read: impl Fn() -> annals::Result<T>) -> annals::Result<T> {
-    match read() {
-        Err(error) if error.kind() == ErrorKind::PageLost => read(),
-        done => done,
-    }
-}
-
 impl State {
-    /// Takes all into account that a database shows now.
-    pub(super) fn now(database: &Database) -> annals::Result<Self> {
-        twice(|| Self::of(&database.read()))
-    }
-
     /// Takes all into account that was committed.
     pub(super) fn of(snapshot: &Snapshot) -> annals::Result<Self> {
         Self::with(snapshot, &|blob| snapshot.blob(blob))
@@ -254,14 +241,14 @@ impl History {
     /// Checks what an opening shows: one of the states from `at_least` on, whole. That is the
     /// history from now on, and it is durable.
     pub(super) fn opened(&mut self, database: &Database, at_least: usize) -> Checked {
-        match twice(|| database.read().check()) {
+        let snapshot = database.read();
+        match snapshot.check() {
             // An opening doesn't fail with the image, so it may end when the power is off.
-            Err(error) if !is_power_off(&error) && error.kind() != ErrorKind::PageLost => {
+            Err(error) if !is_power_off(&error) => {
                 return Err(format!("the store isn't consistent: {error}"));
             }
             _ => {}
         }
-        let snapshot = database.read();
         let txid = usize::try_from(snapshot.txid().0).unwrap();
         self.states.extend(self.pending.drain(..).map(|(state, _)| state));
         if txid < at_least || txid > self.acknowledged() {
@@ -274,12 +261,12 @@ impl History {
         if database.recovered().unclean {
             self.hard = snapshot.point().txid.0;
         }
-        self.shows_the_newest(database)
+        self.shows_the_newest(&snapshot)
     }
 
-    /// Checks that what is read now is the newest state. Without power there is nothing to be seen.
-    pub(super) fn shows_the_newest(&self, database: &Database) -> Checked {
-        match State::now(database) {
+    /// Checks that a snapshot is the newest state. Without power there is nothing to be seen.
+    pub(super) fn shows_the_newest(&self, snapshot: &Snapshot) -> Checked {
+        match State::of(snapshot) {
             Ok(state) if state == self.newest() => Ok(()),
             Ok(_) => Err(format!("is not the state after transaction {}", self.acknowledged())),
             Err(error) if is_power_off(&error) => Ok(()),

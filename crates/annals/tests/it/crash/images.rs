@@ -11,7 +11,7 @@ use annals::{
 
 use super::DEFAULT;
 use super::explore::{Effort, Explorer};
-use super::history::{Checked, History, State, twice};
+use super::history::{Checked, History, State};
 use super::imaging::Imaging;
 use super::workload::Step;
 use super::world::{Errors, NAME, Stop, World};
@@ -37,8 +37,8 @@ pub(super) fn opened(world: &World) -> Checked {
     let replayed = replayed.try_open().map_err(|error| format!("without its image: {error:?}"))?;
     let (with, without) = (database.read(), replayed.read());
     without.check().map_err(|error| format!("without its image: {error:?}"))?;
-    let state = |of| State::now(of).map_err(|error| format!("reading all: {error:?}"));
-    if (with.point(), state(database)?) != (without.point(), state(&replayed)?) {
+    let state = |of| State::of(of).map_err(|error| format!("reading all: {error:?}"));
+    if (with.point(), state(&with)?) != (without.point(), state(&without)?) {
         let (with, without) = (with.point(), without.point());
         return Err(format!("the image shows {with:?}, the journal {without:?}, or other rows"));
     }
@@ -54,9 +54,8 @@ fn past(database: &Database, history: &History) -> Checked {
     let last = database.read().txid().0;
     for txid in [last / 3, last.saturating_sub(1)] {
         match database.as_it_was(Txid(txid)) {
-            Ok(_) => {
-                let found = twice(|| State::of(&database.as_it_was(Txid(txid))?));
-                let found = found.map_err(|error| format!("the past: {error:?}"))?;
+            Ok(then) => {
+                let found = State::of(&then).map_err(|error| format!("the past: {error:?}"))?;
                 if Some(found) != history.was(txid) {
                     return Err(format!("transaction {txid} of {last} left another state"));
                 }

@@ -171,13 +171,7 @@ impl World {
             };
             let text = match found {
                 Ok(found) if found == *state => continue,
-                Err(error) if self.is_off(&error) => return Err(Stop::Died),
-                // It stays failed for a page that a fault of the disk has taken.
-                Err(error)
-                    if self.errors != Errors::Fatal && error.kind() == ErrorKind::PageLost =>
-                {
-                    continue;
-                }
+                Err(error) if is_power_off(&error) => return Err(Stop::Died),
                 Ok(_) => format!("a snapshot of transaction {} has changed", snapshot.txid()),
                 Err(error) => format!("a snapshot of {} is gone: {error:?}", snapshot.txid()),
             };

@@ -92,8 +92,8 @@ impl World {
             }
         }
         self.history.see(database)?;
-        match self.history.shows_the_newest(database) {
-            Err(_) if self.is_misread() || self.disk.is_off() => Ok(()),
+        match self.history.shows_the_newest(&database.read()) {
+            Err(_) if self.is_misread() => Ok(()),
             shown => Ok(shown?),
         }
     }

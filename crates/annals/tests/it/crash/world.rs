@@ -139,7 +139,7 @@ impl World {
             }
             opened => opened,
         };
-        opened.map_err(|text| self.broken(text))?;
+        opened?;
         self.database = Some(database);
         Ok(())
     }
@@ -250,7 +250,7 @@ impl World {
     }
 
     /// True if an error is of the power that is off. Of a page that can't be read only the first read says so.
-    pub(super) fn is_off(&self, error: &Error) -> bool {
+    fn is_off(&self, error: &Error) -> bool {
         is_power_off(error) || (error.kind() == ErrorKind::PageLost && self.disk.is_off())
     }
 
@@ -371,17 +371,13 @@ impl World {
             return Ok(());
         };
         self.history.see(database)?;
-        match self.history.shows_the_newest(database) {
+        let now = database.read();
+        match self.history.shows_the_newest(&now) {
             // A read may go wrong once; what is on the disk, and in memory, doesn't.
-            Err(_) if self.errors == Errors::Misreads => self.history.shows_the_newest(database),
+            Err(_) if self.errors == Errors::Misreads => self.history.shows_the_newest(&now),
             shown => shown,
         }
-        .map_err(|text| self.broken(text))
-    }
-
-    /// Returns what broke a promise, unless there is no power.
-    pub(super) fn broken(&self, text: String) -> Stop {
-        if self.disk.is_off() { Stop::Died } else { Stop::Broken(text) }
+        .map_err(Stop::Broken)
     }
 }
 
