@@ -132,8 +132,8 @@ impl Reader {
         if self.pulling.check_origin().is_err() {
             return Snapshot::elsewhere(&self.pulling.published());
         }
-        if self.pulling.reading.damage().is_state_lost() {
-            self.pulling.reopen();
+        if self.pulling.reading.is_state_lost() {
+            self.pulling.leave_lost(&mut lock(&self.pulling.following));
         }
         Snapshot::new(self.pulling.published())
     }
@@ -215,6 +215,7 @@ impl Pulling {
     fn pull(&self) -> Result<()> {
         self.check_origin()?;
         let mut following = lock(&self.following);
+        self.leave_lost(&mut following);
         let JournalFile { storage, name, .. } = &*following.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
         let pulled = match storage.is_linked().map_err(io)? {
@@ -231,10 +232,7 @@ impl Pulling {
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
         let (began, identity) = (following.began, following.identity);
-        let anew = self.reading.restart_from_other_root(&file, to);
-        let anew =
-            anew.or_else(|| self.reading.restart_from_root(&file, began, identity, to, survey.end));
-        match anew {
+        match self.reading.restart_from_root(&file, began, identity, to, survey.end) {
             Some(anew) => self.restart(following, anew),
             None if to == from.position => {}
             None => {
@@ -253,12 +251,11 @@ impl Pulling {
     }
 
     /// Begins again at the same commit if a read found a page lost.
-    #[cold]
-    fn reopen(&self) {
-        let mut following = lock(&self.following);
-        let (file, to) = (Arc::clone(&following.file), following.point.position);
-        if let Some(anew) = self.reading.restart_from_other_root(&file, to) {
-            self.restart(&mut following, anew);
+    fn leave_lost(&self, following: &mut Following) {
+        if self.reading.is_state_lost()
+            && let Some(anew) = self.reading.reopen(&following.file, following.point)
+        {
+            self.restart(following, anew);
         }
     }
 

@@ -177,6 +177,30 @@ impl Group {
         self.feed.replace(|| self.published());
     }
 
+    /// Returns the points of the published commit and of those that wait, in order.
+    pub(super) fn points(&self) -> Vec<Point> {
+        let queue = lock(&self.queue);
+        let waiting = queue.waiting.iter().map(|waiting| waiting.point);
+        std::iter::once(self.published().point).chain(waiting).collect()
+    }
+
+    /// Publishes the same states over another base, of the published commit and of those that wait. The caller is the
+    /// writer.
+    pub(super) fn replace_all(&self, views: Vec<(Point, Arc<View>)>) {
+        let mut queue = lock(&self.queue);
+        for (point, view) in views {
+            let published = self.published();
+            match queue.waiting.iter_mut().find(|waiting| waiting.point == point) {
+                Some(waiting) => waiting.view = view,
+                None if published.point == point => {
+                    self.let_see(view, point, Arc::clone(&published.file));
+                }
+                None => {} // a later one was published meanwhile
+            }
+        }
+        self.feed.replace(|| self.published());
+    }
+
     /// Records that a transaction is about to begin.
     pub(in crate::db) fn arrive(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);

@@ -11,6 +11,7 @@
 //! 2. Who takes a snapshot waits for a thread that swaps the state, but never for a transaction. Where one is open, the
 //!    snapshot is of the state as it was, and a read of the lost page fails again.
 //! 3. A failure to open another state is reported, and the state stays: only reads of lost pages fail.
+//! 4. The states of all commits that readers may still be shown are swapped: the published one, and those that wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,9 @@ use std::time::Duration;
 use crate::db::engine::backfill;
 use crate::db::engine::core::{Core, Writing};
 use crate::db::image::image_state::{ImageState, Working};
-use crate::db::image::opening::Looking;
+use crate::db::image::opening::{Looking, exactly};
+use crate::db::image::reading::not_opened_again;
+use crate::db::replay::forward::replay_between;
 use crate::journal::lock;
 use crate::storage::Access;
 use crate::trace::event;
@@ -64,8 +67,7 @@ fn reopen(core: &Core, image_state: &ImageState, writing: &mut Writing) -> bool 
         Err(error) => {
             // The next snapshot or transaction tries it again.
             if error.kind() != ErrorKind::Busy {
-                let failed = format!("the state couldn't be opened again: {error}");
-                image_state.damage().report(failed);
+                image_state.damage().report(not_opened_again(&error));
             }
             false
         }
@@ -83,20 +85,26 @@ pub(in crate::db) fn leave_lost(
     if !damage.is_state_lost() {
         return Ok(false);
     }
+    let do_commits_wait = core.group.points().len() > 1;
+    if do_commits_wait && working.spill.is_some() {
+        return Ok(false); // what they spilled would have to fit in memory
+    }
     let noted = damage.begin_opening();
     // It may lie over the lost page.
     writing.file.past.forget();
+    let is_behind = core.group.published().view.root() != image_state.newest();
     // The directory of a root doesn't have the pages that were spilled since.
     let is_under = working.spill.is_some() || !working.is_sound()?;
-    if is_under {
+    let is_swapped = is_under || (is_behind && do_commits_wait);
+    if is_swapped {
         event!(WARN, "a page of the image is lost: the state is opened again without it");
         let access = if core.works_alone { Access::Write } else { Access::Read };
         restart_from_root(core, image_state, working, writing, access)?;
-    } else if writing.store.published().root() != image_state.newest() {
+    } else if is_behind {
         backfill::install_now(core, image_state, writing);
     }
     damage.end_opening(noted);
-    Ok(is_under)
+    Ok(is_swapped)
 }
 
 /// Makes sure, in a journal that no other process writes, that the image is at the name that opening uses, and the
@@ -144,7 +152,8 @@ pub(in crate::db) fn keep_usable(
 }
 
 /// Starts the store again from the newest root of the image of which no damage is known, and replays the journal after
-/// it. Without one, replays all of the journal.
+/// it. Without one, replays all of the journal. Who only reads the image uses no root that is newer than what it shows:
+/// others bring it forward.
 pub(in crate::db) fn restart_from_root(
     core: &Core,
     image_state: &ImageState,
@@ -152,7 +161,8 @@ pub(in crate::db) fn restart_from_root(
     writing: &mut Writing,
     access: Access,
 ) -> Result<()> {
-    let file = core.file();
+    let (file, mut later) = (core.file(), core.group.points().into_iter());
+    let Some(mut at) = later.next() else { return Ok(()) };
     let looking = Looking {
         access,
         clock: Arc::clone(image_state.clock()),
@@ -160,6 +170,7 @@ pub(in crate::db) fn restart_from_root(
         key_frames: image_state.key_frames,
         damage: Some(image_state.damage()),
         is_whole: true,
+        roots_until: (access == Access::Read).then_some(at.txid),
         ..Looking::to_read(
             image_state.directory(),
             &file.journal,
@@ -167,28 +178,38 @@ pub(in crate::db) fn restart_from_root(
             image_state.budget(),
         )
     };
-    let end = writing.writer.committed();
-    let (mut found, store) = looking.state_at(end)?;
+    let (mut found, store) = looking.state_at(at)?;
     for note in std::mem::take(&mut found.notes) {
         image_state.damage().report(note.clone());
         core.note_image_error(&Error::corrupt(note));
     }
     let mut spilled = None;
-    match store {
-        Some(store) => writing.store = store,
+    let mut store = match store {
+        Some(store) => store,
+        // The root under the state is better than none.
+        None if access == Access::Read && working.is_sound()? => return Ok(()),
         // All of it is in memory.
-        None if writing.store.view().root() == 0 && working.spill.is_none() => {}
+        None if writing.store.view().root() == 0 && working.spill.is_none() => {
+            image_state.restart_from_root(working, &found, &file);
+            return Ok(());
+        }
         None => {
             spilled = looking.image_state(&found).filter(|_| image_state.spills());
-            let (replay, point) = looking.replay_all(end.position, spilled.as_ref())?;
-            if point != end {
-                return Err(Error::corrupt(
-                    "the journal continues with another history from there",
-                ));
-            }
-            writing.store = replay.finish().0;
+            let (replay, point) = looking.replay_all(at.position, spilled.as_ref())?;
+            exactly(replay, point, at)?
         }
+    };
+    let mut views = vec![(at, Arc::clone(store.published()))];
+    for point in later {
+        let (next, caught) = replay_between(&file, store, at, point.position);
+        store = next;
+        views.push((point, caught?.view));
+        at = point;
     }
+    if at != writing.writer.committed() {
+        return Err(Error::corrupt("the journal continues with another history from there"));
+    }
+    writing.store = store;
     image_state.restart_from_root(working, &found, &file);
     if let Some(fresh) = spilled {
         *working = std::mem::take(&mut *lock(&fresh.working));
@@ -196,7 +217,7 @@ pub(in crate::db) fn restart_from_root(
         working.spill.iter().for_each(|spill| spill.draft.show());
         image_state.note_status(working);
     }
-    core.group.replace(writing.store.republish());
+    core.group.replace_all(views);
     Ok(())
 }
 

@@ -257,7 +257,9 @@ impl Looking<'_> {
         let segment = found.head.header.segment;
         let is_before = |root: &Root| root.segment <= segment && root.point.txid <= until;
         let (name, clock) = (&found.name, &*self.clock);
-        let frame = Image::frame(self.directory, name, &identity, clock, &found.damage, &is_before);
+        let how =
+            Judging { access: Access::Read, damage: Some(&found.damage), is_whole: self.is_whole };
+        let frame = Image::frame(self.directory, name, &identity, clock, how, &is_before);
         match frame {
             Ok(Some(KeyFrame { image, root, catalog, pin })) => {
                 Ok(Looked::Pinned(Box::new(Usable { image, root, catalog }), pin))
@@ -431,7 +433,7 @@ impl Looking<'_> {
 }
 
 /// Returns the store, if its end is exactly that of a commit.
-fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
+pub(in crate::db) fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),
         false => Err(Error::corrupt(
