@@ -69,6 +69,9 @@ impl Default for Fetching {
 /// an error of kind [`Unreachable`](ErrorKind::Unreachable), never a wrong answer. If the source has replaced the state
 /// meanwhile, a read of what isn't here is an error of kind [`Forgotten`](ErrorKind::Forgotten): then
 /// [`pull`](Self::pull), and read again, or let [`ask`](Self::ask) do that.
+///
+/// A page that is damaged there is an error of kind [`PageLost`](ErrorKind::PageLost), until [`pull`](Self::pull) finds a
+/// newer state of the image there: to do without the page, up to the whole journal would be fetched.
 #[derive(Debug)]
 pub struct Lazy {
     remote: Arc<Remote>,
@@ -161,12 +164,13 @@ impl Lazy {
     pub fn pull(&self) -> Result<Snapshot> {
         let news = self.remote.look()?;
         let mut reader = lock(&self.reader);
+        let is_whole = reader.image_damage().is_empty();
         match news {
-            News::Nothing if reader.image_damage().is_empty() => {}
-            News::Grown => {
+            News::Nothing if is_whole => {}
+            News::Grown if is_whole => {
                 reader.pull()?;
             }
-            News::Nothing | News::Replaced => {
+            News::Nothing | News::Grown | News::Replaced => {
                 *reader = Arc::new(read(&self.remote, &self.journal, &self.options)?);
             }
         }
