@@ -16,6 +16,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals_storage::step;
+
 use crate::db::engine::backfill;
 use crate::db::engine::core::{Core, Writing};
 use crate::db::image::image_state::{ImageState, Working};
@@ -99,7 +101,7 @@ pub(in crate::db) fn leave_lost(
     if is_swapped {
         event!(WARN, "a page of the image is lost: the state is opened again without it");
         let access = if core.works_alone { Access::Write } else { Access::Read };
-        restart_from_root(core, image_state, working, writing, access)?;
+        step!(LostStateKept, restart_from_root(core, image_state, working, writing, access)?);
     } else if is_behind {
         backfill::install_now(core, image_state, writing);
     }

@@ -328,7 +328,8 @@ impl Looking<'_> {
             let mut found = self.find()?;
             let Some(begun) = &found.begun else { return Ok((found, None)) };
             let replayed = self.replay_to(begun, end.position);
-            match replayed.and_then(|(replay, point)| exactly(replay, point, end)) {
+            let store = replayed.and_then(|(replay, point)| exactly(replay, point, end));
+            match step!(OtherStateOpened, store, else Ok(begun.resume().finish().0)) {
                 Ok(store) => return Ok((found, Some(store))),
                 // The next one is another root.
                 Err(error) if error.kind() == ErrorKind::PageLost => {}
