@@ -66,8 +66,12 @@ impl Lazy {
             Ok(whole) => Ok(self.whole.get_or_init(|| whole)),
             Err(error) if error.is_remote() => Err(error),
             Err(error) => {
-                let failed = || (error.kind(), error.to_string());
-                let (kind, message) = self.failed.get_or_init(failed);
+                let kind = match error.kind() {
+                    // The whole state isn't rebuilt once more.
+                    ErrorKind::PageLost => ErrorKind::Corrupt,
+                    kind => kind,
+                };
+                let (kind, message) = self.failed.get_or_init(|| (kind, error.to_string()));
                 Err(Error::new(*kind, message.clone()))
             }
         }

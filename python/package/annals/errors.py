@@ -95,7 +95,7 @@ class Corrupt(Error):
 
 
 class PageLost(Error):
-    """A page of the image is damaged. The next try does without it; nothing is lost."""
+    """A damaged page couldn't be rebuilt before the deadline."""
 
     kind = "page_lost"
 

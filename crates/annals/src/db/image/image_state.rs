@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::db::image::opening::{Begun, Found};
 use crate::db::image::pins::Pins;
+use crate::db::image::rebuilding::Rebuilding;
 use crate::db::image::spill::Spill;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
@@ -51,8 +52,7 @@ pub(in crate::db) struct ImageState {
     watching: AtomicUsize,
     /// The known damage of images.
     damage: Arc<Damage>,
-    /// Held while a thread swaps the state because a page of it is lost.
-    pub(in crate::db) reopening: Mutex<()>,
+    rebuilding: Rebuilding,
     /// While a backfill ends: the views that stores continued from.
     retired: Mutex<Option<Vec<Arc<View>>>>,
 }
@@ -199,7 +199,7 @@ impl ImageState {
             is_stuck: AtomicBool::new(false),
             watching: AtomicUsize::new(0),
             damage: Arc::clone(&found.damage),
-            reopening: Mutex::default(),
+            rebuilding: Rebuilding::default(),
             retired: Mutex::default(),
         }
     }
@@ -207,6 +207,11 @@ impl ImageState {
     /// Returns the known damage of images.
     pub(in crate::db) const fn damage(&self) -> &Arc<Damage> {
         &self.damage
+    }
+
+    /// Returns the rebuild that continues where the image is damaged.
+    pub(in crate::db) const fn rebuilding(&self) -> &Rebuilding {
+        &self.rebuilding
     }
 
     /// Returns true if no other process writes the image meanwhile, so that pages may be written ahead.

@@ -1,4 +1,4 @@
-//! Damage of an image: wherever it is, what is read is the truth or an error, then the truth, and somebody is told.
+//! Damage of an image: wherever it is, what is read is the truth, and somebody is told.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -153,18 +153,14 @@ pub(super) fn copy(path: &Path, folder: &Path, image: &[u8]) -> PathBuf {
     copied
 }
 
-/// Calls `test` with a copy of the database for every so many units of the image, with a bit of that one flipped.
+/// Calls `test` with a copy of the database for each unit of the image, in which that one is damaged.
 pub(super) fn damage_each(path: &Path, step: usize, mut test: impl FnMut(&Path, Unit, usize)) {
     let folder = tempfile::tempdir().unwrap();
     let image = std::fs::read(image_of(path)).unwrap();
-    let mut rng = Rng::new(image.len() as u64);
-    for unit in (OBJECTS..image.len()).step_by(UNIT * step) {
-        // Most objects are shorter than their units.
-        let within = [UNIT, 256][rng.index(2)];
-        let at = unit + rng.index(within);
+    for at in (OBJECTS..image.len()).step_by(UNIT * step) {
         let mut damaged = image.clone();
-        damaged[at] ^= 1 << rng.index(8);
-        test(&copy(path, folder.path(), &damaged), unit_at(&image, unit), at);
+        damaged[at + 4] ^= 0x10;
+        test(&copy(path, folder.path(), &damaged), unit_at(&image, at), at);
     }
 }
 
@@ -175,50 +171,33 @@ pub(super) fn expected(path: &Path) -> Vec<String> {
     content(&Options::new().open_read_only(&copied).unwrap().read()).unwrap()
 }
 
-/// Returns what was reported of damage, when the database was opened and since.
+/// Returns true if an error says that a transaction has to be run again for a lost page.
+fn is_lost(error: &Error) -> bool {
+    error.kind() == ErrorKind::PageLost && error.to_string().contains("nothing is lost")
+}
+
+/// What was reported of damage, when the database was opened and since.
 pub(super) fn reported(db: &Database) -> Vec<String> {
     [db.recovered().findings.clone(), db.image_damage()].concat()
 }
 
-/// Asks for something: it is right, or a page is lost, and then the next answer is right. Returns whether one was lost.
-pub(super) fn ask(expected: &[String], ask: impl Fn() -> Result<Vec<String>>) -> bool {
-    match ask() {
-        Ok(found) => assert!(found == expected),
-        Err(error) => {
-            check_lost(&error);
-            assert!(ask().unwrap() == expected, "after {error}");
-            return true;
-        }
-    }
-    false
-}
-
-fn check_lost(error: &Error) {
-    assert_eq!(error.kind(), ErrorKind::PageLost, "{error}");
-    assert!(error.to_string().contains("nothing is lost"), "{error}");
-}
-
 #[test]
-fn a_flipped_bit_gives_the_right_answer_or_page_lost_and_then_the_right_one() {
-    flipped_each();
-}
-
-/// Flips a bit of each unit, and reads.
-pub(crate) fn flipped_each() {
+fn whatever_is_damaged_is_read_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let path = make(folder.path(), 60);
     let expected = expected(&path);
-    let (mut met, mut lost, mut aside) = ([0; 3], 0, 0);
+    let (mut met, mut aside) = ([0; 3], 0);
     damage_each(&path, 1, |path, unit, at| {
-        // What doesn't fit in memory is opened over an image, too.
-        let db = Options::new().memory([1 << 18, 0][at % 2]).open(path).unwrap();
-        lost += usize::from(ask(&expected, || content(&db.read())));
+        let db = Options::new().open(path).unwrap();
+        assert!(content(&db.read()).unwrap() == expected, "{unit:?} at {at}");
         let reported = reported(&db);
         // What is free, or of an older root alone, isn't met.
         if !reported.is_empty() {
             met[unit as usize] += 1;
         }
-        aside += usize::from(reported.iter().any(|it| it.contains("set aside")));
+        let is_aside = reported.iter().any(|it| it.contains("set aside"));
+        aside += usize::from(is_aside);
+        assert!(content(&db.read()).unwrap() == expected, "{unit:?} at {at}");
         db.backfill(BackfillMode::Full).unwrap();
         db.close().unwrap();
         // The next one begins with an image that is whole.
@@ -227,31 +206,10 @@ pub(crate) fn flipped_each() {
         assert_eq!(self::reported(&db), Vec::<String>::new(), "{unit:?} at {at}");
     });
     let [catalogs, nodes, others] = met;
-    assert!(catalogs > 0 && nodes > 2 && others > 50 && lost > 40, "{met:?}, {lost} lost");
+    assert!(catalogs > 0 && nodes > 10 && others > 100, "{met:?}");
     // What was written since the root before is replayed; what both reach leaves the key frames.
     assert!(aside < others / 2, "{aside} of {met:?}");
-}
-
-/// Each byte of a small image, or some of them: the head and the roots, too.
-#[test]
-fn every_byte_may_be_flipped() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = make(folder.path(), 2);
-    let expected = expected(&path);
-    let image = std::fs::read(image_of(&path)).unwrap();
-    let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    let mut lost = 0;
-    for at in (0..image.len()).step_by(if full { 1 } else { 509 }) {
-        let mut damaged = image.clone();
-        damaged[at] ^= 1 << (at % 8);
-        let path = copy(&path, folder.path(), &damaged);
-        let db = Options::new().background(false).open(&path).unwrap();
-        lost += usize::from(ask(&expected, || content(&db.read())));
-        drop(db);
-        let _ = std::fs::remove_file(image_of(&path)); // it may be set aside
-        assert!(content(&Options::new().open(&path).unwrap().read()).unwrap() == expected, "{at}");
-    }
-    assert!(lost > 10, "{lost}");
+    println!("{met:?} met, {aside} set aside");
 }
 
 #[test]
@@ -264,16 +222,13 @@ pub(crate) fn read_over_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = make(folder.path(), 40);
     let expected = expected(&path);
-    let mut lost = 0;
     damage_each(&path, 3, |path, unit, at| {
         let before = std::fs::read(image_of(path)).unwrap();
-        let open = || Options::new().open_read_only(path).unwrap();
-        let (reader, pulling) = (open(), open());
-        lost += usize::from(ask(&expected, || content(&reader.read())));
-        ask(&expected, || content(&pulling.pull()?));
-        assert!(std::fs::read(image_of(path)).unwrap() == before, "{unit:?} at {at}: written to");
+        let reader = Options::new().open_read_only(path).unwrap();
+        assert!(content(&reader.read()).unwrap() == expected, "{unit:?} at {at}");
+        assert!(content(&reader.pull().unwrap()).unwrap() == expected, "{unit:?} at {at}");
+        assert!(std::fs::read(image_of(path)).unwrap() == before, "nothing is written");
     });
-    assert!(lost > 5, "{lost}");
 }
 
 /// Flips a bit of a file that others may have open.
@@ -285,8 +240,8 @@ pub(super) fn flip(path: &Path, at: usize) {
     file.write_at(at as u64, &[byte[0] ^ 1]).unwrap();
 }
 
-/// Changes rows all over; a transaction that met a lost page is run again, `most` times. Returns how often.
-pub(super) fn go_on(db: &Database, seed: u64, most: usize) -> usize {
+/// Changes rows all over; a transaction that met a lost page is run again.
+pub(super) fn go_on(db: &Database, seed: u64) {
     let go_on = || {
         db.write(|tx| {
             change(tx, &mut Rng::new(seed), 30)?;
@@ -300,16 +255,14 @@ pub(super) fn go_on(db: &Database, seed: u64, most: usize) -> usize {
     };
     let mut tries = 0;
     while let Err(error) = go_on() {
-        check_lost(&error);
+        assert!(is_lost(&error), "{error}");
         tries += 1;
-        assert!(tries <= most, "{error}");
+        assert!(tries < 10, "{error}");
     }
-    tries
 }
 
-/// A page is lost under a handle, its snapshot and its transaction.
 #[test]
-fn a_transaction_fails_whole_and_the_next_succeeds_while_a_snapshot_stays_failed() {
+fn a_database_goes_on_over_a_damaged_image() {
     let folder = tempfile::tempdir().unwrap();
     let path = make(folder.path(), 40);
     let sound = std::fs::read(image_of(&path)).unwrap();
@@ -317,54 +270,62 @@ fn a_transaction_fails_whole_and_the_next_succeeds_while_a_snapshot_stays_failed
     let other = tempfile::tempdir().unwrap();
     let copied = copy(&path, other.path(), &sound);
     let db = Options::new().open(&copied).unwrap();
-    go_on(&db, 1, 0);
+    go_on(&db, 1);
     let after = content(&db.read()).unwrap();
     drop(db);
-    let (mut retried, mut failed) = (0, 0);
     for at in (OBJECTS..sound.len()).step_by(2 * UNIT) {
         let copied = copy(&path, other.path(), &sound);
         let db = Options::new().background(false).open(&copied).unwrap();
         let old = db.read();
         flip(&image_of(&copied), at + 4);
-        retried += go_on(&db, 1, 1);
-        match content(&old) {
-            Ok(found) => assert!(found == before, "{at}"),
-            Err(error) => {
-                check_lost(&error);
-                failed += 1;
-                assert!(content(&db.read()).unwrap() == after, "{at}");
-                check_lost(&content(&old).unwrap_err());
-            }
-        }
+        go_on(&db, 1);
         let done = db.backfill(BackfillMode::Full).unwrap();
         assert_eq!(done.txid, db.read().txid(), "{at}");
-        ask(&after, || content(&db.read()));
+        assert!(content(&old).unwrap() == before, "{at}");
+        assert!(content(&db.read()).unwrap() == after, "{at}");
         db.close().unwrap();
         let db = Options::new().background(false).open(&copied).unwrap();
-        ask(&after, || content(&db.read()));
+        assert!(content(&db.read()).unwrap() == after, "{at}");
     }
-    assert!(retried > 10 && failed > 10, "{retried}, {failed}");
 }
 
-/// A snapshot never waits for a transaction: where that is open, the read fails again.
 #[test]
-fn reads_of_a_lost_page_fail_while_a_transaction_is_open() {
+fn much_may_be_damaged_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = make(folder.path(), 40);
+    let mut image = std::fs::read(image_of(&path)).unwrap();
     let expected = expected(&path);
-    let mut lost = 0;
-    damage_each(&path, 9, |path, _, _| {
-        let db = Options::new().open(path).unwrap();
-        let tx = db.begin().unwrap();
-        if let Err(error) = content(&db.read()) {
-            check_lost(&error);
-            check_lost(&content(&db.read()).unwrap_err());
-            lost += 1;
+    let mut damaged = 0;
+    for at in (OBJECTS..image.len()).step_by(UNIT) {
+        // A catalog may be longer than a unit.
+        let is_other = [at - UNIT, at].iter().all(|&at| unit_at(&image, at) == Unit::Other);
+        if is_other && at % 5 == 0 {
+            image[at] ^= 1;
+            damaged += 1;
         }
-        tx.rollback().unwrap();
-        assert!(content(&db.read()).unwrap() == expected);
+    }
+    let path = copy(&path, folder.path(), &image);
+    let db = Options::new().open(&path).unwrap();
+    let first = db.read();
+    let row = first.table(ITEM).unwrap().rows().next().unwrap();
+    assert_eq!(format!("{:?}", row.unwrap()), expected[1]);
+    let found = reported(&db).len();
+    assert!(found > 0 && found <= damaged + 1, "{found} of {damaged}");
+    assert!(content(&db.read()).unwrap() == expected);
+}
+
+#[test]
+fn what_does_not_fit_in_memory_is_rebuilt_over_an_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = make(folder.path(), 60);
+    let expected = expected(&path);
+    assert!(std::fs::metadata(image_of(&path)).unwrap().len() > 1 << 20);
+    damage_each(&path, 5, |path, unit, at| {
+        let db = Options::new().memory(1 << 18).open(path).unwrap();
+        assert!(content(&db.read()).unwrap() == expected, "{unit:?} at {at}");
+        db.backfill(BackfillMode::Full).unwrap();
+        assert!(content(&db.read()).unwrap() == expected, "{unit:?} at {at}");
     });
-    assert!(lost > 3, "{lost}");
 }
 
 #[test]
@@ -376,14 +337,14 @@ fn where_history_was_forgotten_nothing_else_is_taken_for_the_truth() {
     let quiet: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()> =
         &mut |_| ControlFlow::Continue(());
     db.backfill_with(BackfillMode::Truncate, how, quiet).unwrap();
-    go_on(&db, 2, 0);
+    go_on(&db, 2);
     db.backfill(BackfillMode::Full).unwrap();
     db.close().unwrap();
     let expected = expected(&path);
     damage_each(&path, 5, |path, unit, at| {
         let db = Options::new().open(path).unwrap();
-        ask(&expected, || content(&db.read()));
-        go_on(&db, 3, 1);
+        assert!(content(&db.read()).unwrap() == expected, "{unit:?} at {at}");
+        go_on(&db, 3);
         db.backfill(BackfillMode::Full).unwrap();
         let after = content(&db.read()).unwrap();
         drop(db);
@@ -401,9 +362,9 @@ fn several_processes_get_over_damage() {
         let open = || Options::new().shared(true).open(path).unwrap();
         let (one, two) = (open(), open());
         for db in [&one, &two, &one] {
-            ask(&expected, || content(&db.read()));
+            assert!(content(&db.read()).unwrap() == expected, "{unit:?} at {at}");
         }
-        go_on(&one, 4, 1);
+        go_on(&one, 4);
         // The first ones may meet damage.
         let mut done = two.backfill(BackfillMode::Full);
         for _ in 0..5 {
@@ -414,11 +375,11 @@ fn several_processes_get_over_damage() {
             });
         }
         assert_eq!(done.unwrap().txid, one.read().txid(), "{unit:?} at {at}");
-        go_on(&two, 5, 1);
+        go_on(&two, 5);
         let after = content(&two.read()).unwrap();
         drop((one, two));
         let reader = Options::new().open_read_only(path).unwrap();
-        ask(&after, || content(&reader.read()));
+        assert!(content(&reader.read()).unwrap() == after, "{unit:?} at {at}");
     });
 }
 
@@ -433,7 +394,7 @@ fn readers_and_a_writer_go_on_while_units_are_damaged() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    let _ = content(&db.read()).inspect_err(check_lost);
+                    content(&db.read()).unwrap();
                 }
             });
         }
@@ -443,14 +404,14 @@ fn readers_and_a_writer_go_on_while_units_are_damaged() {
             if len > OBJECTS {
                 flip(&image, OBJECTS + rng.index((len - OBJECTS) / UNIT) * UNIT + 9);
             }
-            go_on(&db, round, 3);
+            go_on(&db, round);
             if round % 3 == 0 {
                 db.backfill(BackfillMode::Full).unwrap();
             }
         }
         is_done.store(true, Ordering::Relaxed);
     });
-    let shown = content(&db.read()).or_else(|_| content(&db.read())).unwrap();
+    let shown = content(&db.read()).unwrap();
     drop(db);
     std::fs::remove_file(&image).unwrap();
     assert!(shown == content(&Options::new().open_read_only(&path).unwrap().read()).unwrap());
