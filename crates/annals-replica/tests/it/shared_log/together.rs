@@ -114,12 +114,7 @@ fn compare(join: &dyn Fn() -> Followed, lasting: Duration) -> [u64; 3] {
         let all = alone.total() + pair.total() + together.total();
         assert_eq!(len, 1 + all, "each is there once");
     }
-    let made = [together, alone, pair].map(|written| written.total());
-    println!(
-        "six writers on three nodes made {}, on one {}; two on one {}",
-        made[0], made[1], made[2]
-    );
-    made
+    [together, alone, pair].map(|written| written.total())
 }
 
 #[test]
