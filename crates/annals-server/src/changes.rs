@@ -43,8 +43,6 @@ const COPIES: u64 = 3;
 pub(crate) const KEPT: usize = 64 << 10;
 /// A client that takes a transaction later than this is slow.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// More than so many bytes a feed keeps not even that long.
-const MUCH: usize = 1 << 20;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(changes))
@@ -342,7 +340,6 @@ impl Sending {
         place: Taken,
         feed: &mut Subscription,
     ) -> Sent {
-        feed.shrink_to(MUCH);
         let mut sending = std::pin::pin!(self.send(changed, place));
         match timeout(PATIENCE, &mut sending).await {
             Ok(sent) => sent,
