@@ -84,6 +84,7 @@ fn name(error: &Error) -> &'static str {
         ErrorKind::Forgotten => "forgotten",
         ErrorKind::Conflict => "conflict",
         ErrorKind::Busy => "busy",
+        ErrorKind::PageLost => "page_lost",
         ErrorKind::Unreachable => "unreachable",
         ErrorKind::Cancelled => CANCELLED,
         _ => "invalid",

@@ -41,8 +41,8 @@ pub enum ErrorKind {
     Unsupported,
     /// The file is damaged: its contents differ from those that were written.
     Corrupt,
-    /// A page of the image is damaged, and its contents couldn't be rebuilt from an older state or the journal before
-    /// the deadline: try again, from a new snapshot or in a new transaction. Nothing is lost.
+    /// A page of the image is damaged. The next snapshot or transaction is opened without it, from an older state or the
+    /// journal: try again there. Nothing is lost.
     PageLost,
     /// The file is sound, but holds a commit whose events don't apply: it can only be read, as of the commit
     /// before. See `Database::unapplied`.

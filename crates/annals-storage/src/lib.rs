@@ -280,6 +280,11 @@ pub trait Directory: Send + Sync + Debug {
     /// Returns another handle of the same directory, for opening files in it later.
     fn again(&self) -> Arc<dyn Directory>;
 
+    /// True if its files are on another machine: each read may fetch, and a failure there isn't repaired by reading more.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Describes a name in this directory as a person would write it (a path).
     fn display(&self, name: &str) -> String;
 }

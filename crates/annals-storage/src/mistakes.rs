@@ -147,6 +147,10 @@ mistakes! {
     WitnessIgnored,
     /// A key frame that reaches known damage stays listed.
     DamagedFrameListed,
+    /// A state that lies over a lost page counts as opened again, and isn't.
+    LostStateKept,
+    /// A state is opened again as of its root, without the journal after that.
+    OtherStateOpened,
     /// A root that was found by its first copy is made whole without the file's length.
     LengthNotRewritten,
     /// An image counts whose point the journal doesn't have.

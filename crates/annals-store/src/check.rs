@@ -28,10 +28,9 @@ impl View {
     /// the problem. Reads everything.
     /// Within a transaction, constraints that the commit checks may be violated.
     pub fn check(&self) -> Result<()> {
-        self.whole()?.unwrap_or(self).again(Self::check_here)
-    }
-
-    fn check_here(&self) -> Result<()> {
+        if let Some(whole) = self.whole()? {
+            return whole.check();
+        }
         self.blobs.check().map_err(|error| error.within("blobs"))?;
         for (table, schema) in self.tables.iter().zip(self.schema.tables()) {
             self.check_one(table, schema)

@@ -66,12 +66,8 @@ impl Lazy {
             Ok(whole) => Ok(self.whole.get_or_init(|| whole)),
             Err(error) if error.is_remote() => Err(error),
             Err(error) => {
-                let kind = match error.kind() {
-                    // The whole state isn't rebuilt once more.
-                    ErrorKind::PageLost => ErrorKind::Corrupt,
-                    kind => kind,
-                };
-                let (kind, message) = self.failed.get_or_init(|| (kind, error.to_string()));
+                let failed = || (error.kind(), error.to_string());
+                let (kind, message) = self.failed.get_or_init(failed);
                 Err(Error::new(*kind, message.clone()))
             }
         }

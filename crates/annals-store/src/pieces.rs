@@ -17,14 +17,14 @@ impl View {
     #[doc(hidden)]
     #[inline]
     pub fn blob_len(&self, blob: Blob) -> Result<Option<u64>> {
-        self.again(|view| view.blobs.len_of(blob))
+        self.blobs.len_of(blob)
     }
 
     /// Finds the piece that has the byte of a blob at `offset`.
     #[doc(hidden)]
     #[inline]
     pub fn blob_piece(&self, blob: Blob, offset: u64) -> Result<Option<Piece>> {
-        let piece = self.again(|view| view.blobs.piece(blob, offset))?;
+        let piece = self.blobs.piece(blob, offset)?;
         Ok(piece.filter(|piece| piece.holds(offset)))
     }
 }

@@ -71,7 +71,7 @@ impl fmt::Debug for Plain<'_> {
     }
 }
 
-/// The parts of a row that are in memory; in another view than the requested one, if a page of that is lost.
+/// The parts of a row that are in memory; in the whole state, if the view is lazy.
 struct Loaded<'a> {
     table: TableView<'a>,
     slot: usize,
@@ -85,7 +85,7 @@ impl<'a> Row<'a> {
     pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
         let Loaded { table, slot, held } = match table.data.is_at_hand(slot) {
             true => Loaded { table, slot, held: None },
-            false => load_row(&table, id, slot)?,
+            false => load_row(&table, slot)?,
         };
         Ok(Self { table, id, slot, held })
     }
@@ -191,38 +191,32 @@ impl<'r> Parts<'r> {
     }
 }
 
-/// Finds a row that isn't at hand, and its values as [`load_values`] does.
+/// Finds a row that isn't at hand, and loads it.
 #[inline(never)] // so that a row that is at hand costs little
 fn find<'a>(table: &TableView<'a>, id: RowId) -> Result<Loaded<'a>> {
     match table.data.rows.find(id.0) {
         Ok(Some(slot)) if table.data.is_at_hand(slot) => {
             Ok(Loaded { table: *table, slot, held: None })
         }
-        Ok(Some(slot)) => load_row(table, id, slot),
+        Ok(Some(slot)) => load_row(table, slot),
         Ok(None) => match table.past_row(id)? {
             Some(Row { table, slot, held, .. }) => Ok(Loaded { table, slot, held }),
             None => Err(no_row(table.view, table.number, id)),
         },
-        Err(error) => find(&table.instead(error)?, id),
+        Err(error) => Err(error),
     }
 }
 
 /// Loads the row that is in a slot.
-fn load_row<'a>(table: &TableView<'a>, id: RowId, slot: usize) -> Result<Loaded<'a>> {
-    match load_values(table, slot) {
-        Ok(held) => Ok(Loaded { table: *table, slot, held }),
-        Err(error) => find(&table.instead(error)?, id),
-    }
-}
-
-/// Loads the values of a row, and returns them if they don't stay where they were loaded to.
-#[inline(never)] // so that reading rows that stay is short
-fn load_values(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
+#[inline(never)] // so that a row that is at hand costs little
+fn load_row<'a>(table: &TableView<'a>, slot: usize) -> Result<Loaded<'a>> {
+    let table = *table;
     if table.data.values_stay(slot)? {
-        return Ok(None);
+        return Ok(Loaded { table, slot, held: None });
     }
     let values = table.data.columns.iter().map(|column| Ok(column.get(slot)?.into_value()));
-    values.collect::<Result<_>>().map(Some)
+    let held = Some(values.collect::<Result<_>>()?);
+    Ok(Loaded { table, slot, held })
 }
 
 /// A Rust type that a field can be read as: `bool`, the integers and floats, `&str`, `&[u8]`,
@@ -359,30 +353,15 @@ pub struct Rows<'a> {
 
 brief!(Rows<'_>, "Rows", "table": |it| it.table);
 
-impl Rows<'_> {
-    /// If a page of the image was lost, continues in a rebuilt view of the same state; returns other errors.
-    #[cold]
-    #[inline(never)]
-    fn go_on(&mut self, error: Error) -> Result<()> {
-        *self = self.table.instead(error)?.rows_in(self.rows.rest());
-        Ok(())
-    }
-}
-
 impl<'a> Iterator for Rows<'a> {
     type Item = Result<Row<'a>>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.rows.next() {
-                Some(Ok((id, slot))) => return Some(Row::load(self.table, id, slot)),
-                Some(Err(error)) => match self.go_on(error) {
-                    Ok(()) => {}
-                    Err(error) => return Some(Err(error)),
-                },
-                None => return self.next_past_row(),
-            }
+        match self.rows.next() {
+            Some(Ok((id, slot))) => Some(Row::load(self.table, id, slot)),
+            Some(Err(error)) => Some(Err(error)),
+            None => self.next_past_row(),
         }
     }
 
@@ -412,10 +391,7 @@ impl DoubleEndedIterator for Rows<'_> {
         loop {
             match self.rows.next_back() {
                 Some(Ok((id, slot))) => return Some(Row::load(self.table, id, slot)),
-                Some(Err(error)) => match self.go_on(error) {
-                    Ok(()) => {}
-                    Err(error) => return Some(Err(error)),
-                },
+                Some(Err(error)) => return Some(Err(error)),
                 None => {
                     if let Err(error) = self.continue_in_whole()? {
                         return Some(Err(error));
@@ -434,7 +410,7 @@ impl<'a> TableView<'a> {
             Ok(Some(slot)) => Row::load(*self, id, slot).map(Some),
             Ok(None) if self.view.lazy.is_some() => self.past_row(id),
             Ok(None) => Ok(None),
-            Err(error) => self.instead(error)?.find(id),
+            Err(error) => Err(error),
         }
     }
 

@@ -23,9 +23,6 @@ pub struct VectorView<'a> {
 
 brief!(VectorView<'_>, "VectorView", "table": |it| it.table, "first": |it| it.first, "count": |it| it.count);
 
-/// The values from another view.
-type Rest<'a, T> = Box<dyn Iterator<Item = Result<T>> + 'a>;
-
 /// Ends after the first error.
 fn until_error<T>(items: impl Iterator<Item = Result<T>>) -> impl Iterator<Item = Result<T>> {
     items.scan(false, |failed, item| {
@@ -50,11 +47,7 @@ impl<'a> TableView<'a> {
                 format!("table `{name}` has no field number {}", field.0),
             )
         })?;
-        let missing = match self.data.first_missing(first.0, count) {
-            Err(error) => return self.instead(error)?.vector(field, first, count),
-            Ok(missing) => missing,
-        };
-        if let Some(missing) = missing {
+        if let Some(missing) = self.data.first_missing(first.0, count)? {
             return Err(no_row(self.view, self.number, RowId(missing)));
         }
         Ok(VectorView { table: *self, column, first: first.0, count })
@@ -71,14 +64,10 @@ impl<'a> TableView<'a> {
         if let Some(whole) = self.view.whole()? {
             return whole.table(self.number)?.dense(first, most);
         }
-        let found = match self.data.rows.range(first.0..u64::MAX).next() {
-            None => return Ok(None),
-            Some(row) => row.and_then(|(id, _)| Ok((id.0, self.data.first_missing(id.0, most)?))),
-        };
-        match found {
-            Ok((begin, missing)) => Ok(Some(begin..missing.unwrap_or(begin.saturating_add(most)))),
-            Err(error) => self.instead(error)?.dense(first, most),
-        }
+        let Some(row) = self.data.rows.range(first.0..u64::MAX).next() else { return Ok(None) };
+        let begin = row?.0.0;
+        let missing = self.data.first_missing(begin, most)?;
+        Ok(Some(begin..missing.unwrap_or(begin.saturating_add(most))))
     }
 }
 
@@ -100,10 +89,10 @@ impl<'a> VectorView<'a> {
     /// # Errors
     /// A value can't be loaded.
     pub fn values(&self) -> impl Iterator<Item = Result<Fetched<'a>>> + use<'a> {
-        let (column, vector) = (self.column, *self);
+        let column = self.column;
         let mut runs = self.table.data.runs(self.first, self.count);
         let mut slots = 0..0;
-        let mut next = move || {
+        until_error(std::iter::from_fn(move || {
             if slots.is_empty() {
                 match runs.next()? {
                     Ok((slot, len)) => slots = slot..slot + place(len),
@@ -111,22 +100,6 @@ impl<'a> VectorView<'a> {
                 }
             }
             slots.next().map(|slot| column.get(slot))
-        };
-        let (mut given, mut other) = (0, None::<Rest<'a, Fetched<'a>>>);
-        until_error(std::iter::from_fn(move || {
-            if let Some(other) = &mut other {
-                return other.next();
-            }
-            match next() {
-                Some(Err(error)) => match vector.rest(given, error) {
-                    Ok(rest) => other.insert(Box::new(rest.values())).next(),
-                    Err(error) => Some(Err(error)),
-                },
-                value => {
-                    given += 1;
-                    value
-                }
-            }
         }))
     }
 
@@ -138,35 +111,16 @@ impl<'a> VectorView<'a> {
     where
         F: FnMut(ValueRef<'_>) -> Result<()>,
     {
-        let mut given = 0;
-        let error = 'lost: {
-            for run in self.table.data.runs(self.first, self.count) {
-                let (slot, len) = match run {
-                    Ok(run) => run,
-                    Err(error) => break 'lost error,
-                };
-                for slot in slot..slot + place(len) {
-                    if let Some(text) = self.column.text_here(slot) {
-                        take(ValueRef::String(text))?;
-                    } else {
-                        match self.column.get(slot) {
-                            Ok(value) => take(value.as_ref())?,
-                            Err(error) => break 'lost error,
-                        }
-                    }
-                    given += 1;
+        for run in self.table.data.runs(self.first, self.count) {
+            let (slot, len) = run?;
+            for slot in slot..slot + place(len) {
+                match self.column.text_here(slot) {
+                    Some(text) => take(ValueRef::String(text))?,
+                    None => take(self.column.get(slot)?.as_ref())?,
                 }
             }
-            return Ok(());
-        };
-        self.rest(given, error)?.for_each(take)
-    }
-
-    /// Returns the values after the first `given` rows from another view, if a page of this one is lost.
-    #[cold]
-    fn rest(&self, given: u64, error: Error) -> Result<Self> {
-        let (field, first) = (self.column.field(), RowId(self.first + given));
-        self.table.instead(error)?.vector(field, first, self.count - given)
+        }
+        Ok(())
     }
 
     /// Returns the values as slices: one for each page, borrowed where the machine has the order of
@@ -181,7 +135,8 @@ impl<'a> VectorView<'a> {
         if !T::fits(self.column.ty()) {
             return Err(self.unfit(std::any::type_name::<T>()));
         }
-        self.without_null()?.chunks_with_nulls::<T>()
+        self.check_no_null()?;
+        self.chunks_with_nulls::<T>()
     }
 
     /// Returns the same as [`chunks`](Self::chunks), also where values are null: there is any value in the place of
@@ -192,12 +147,11 @@ impl<'a> VectorView<'a> {
     pub fn chunks_with_nulls<T: Primitive>(
         &self,
     ) -> Result<impl Iterator<Item = Result<Cow<'a, [T]>>> + use<'a, T>> {
-        let vector = *self;
-        let column = vector.column;
+        let column = self.column;
         if !T::fits(column.ty()) {
             return Err(self.unfit(std::any::type_name::<T>()));
         }
-        let mut runs = vector.table.data.runs(vector.first, vector.count);
+        let mut runs = self.table.data.runs(self.first, self.count);
         let mut run = (0, 0);
         let mut next = move || -> Result<Option<Cow<'a, [T]>>> {
             if run.1 == 0 {
@@ -213,26 +167,7 @@ impl<'a> VectorView<'a> {
                 Cow::Owned(cells) => Cow::Owned(from_cells(&cells).into_owned()),
             }))
         };
-        let (mut given, mut other) = (0, None::<Rest<'a, Cow<'a, [T]>>>);
-        Ok(until_error(std::iter::from_fn(move || {
-            if let Some(other) = &mut other {
-                return other.next();
-            }
-            match next() {
-                Err(error) => match vector.rest(given, error).and_then(Self::all_chunks) {
-                    Ok(rest) => other.insert(rest).next(),
-                    Err(error) => Some(Err(error)),
-                },
-                Ok(chunk) => {
-                    given += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
-                    chunk.map(Ok)
-                }
-            }
-        })))
-    }
-
-    fn all_chunks<T: Primitive>(self) -> Result<Rest<'a, Cow<'a, [T]>>> {
-        Ok(Box::new(self.chunks_with_nulls::<T>()?))
+        Ok(until_error(std::iter::from_fn(move || next().transpose())))
     }
 
     /// Returns the places of the values that are null, from 0 on, in order; an error is the last item. Cost: a bit for
@@ -241,10 +176,9 @@ impl<'a> VectorView<'a> {
     /// # Errors
     /// They can't be loaded.
     pub fn nulls(&self) -> impl Iterator<Item = Result<u64>> + use<'a> {
-        let (vector, column) = (*self, self.column);
+        let column = self.column;
         let may_be_null = column.is_nullable();
-        let mut runs =
-            vector.table.data.runs(vector.first, if may_be_null { vector.count } else { 0 });
+        let mut runs = self.table.data.runs(self.first, if may_be_null { self.count } else { 0 });
         // The run that is being read, and the number of values before it.
         let (mut slots, mut before, mut begin) = (0..0, 0_u64, 0);
         let mut next = move || -> Result<Option<u64>> {
@@ -258,25 +192,7 @@ impl<'a> VectorView<'a> {
                 (begin, slots) = (slot, slot..slot + place(len));
             }
         };
-        let (mut from, mut other) = (0, None::<Rest<'a, u64>>);
-        until_error(std::iter::from_fn(move || {
-            if let Some(other) = &mut other {
-                return other.next();
-            }
-            match next() {
-                Err(error) => match vector.rest(from, error) {
-                    Ok(rest) => {
-                        let moved = from;
-                        other.insert(Box::new(rest.nulls().map(move |at| Ok(at? + moved)))).next()
-                    }
-                    Err(error) => Some(Err(error)),
-                },
-                Ok(found) => {
-                    from = found.map_or(from, |at| at + 1);
-                    found.map(Ok)
-                }
-            }
-        }))
+        until_error(std::iter::from_fn(move || next().transpose()))
     }
 
     /// Copies the values to a slice.
@@ -319,17 +235,8 @@ impl<'a> VectorView<'a> {
         if self.column.ty() != annals_schema::Type::String {
             return Err(self.unfit("strings"));
         }
-        Ok(self.without_null()?.values().map(|value| Ok(value?.into_text().unwrap_or_default())))
-    }
-
-    /// Returns the vector, maybe in another view, if it has no null.
-    fn without_null(&self) -> Result<Self> {
-        match self.check_no_null() {
-            Err(error) if error.kind() == ErrorKind::PageLost => {
-                self.rest(0, error)?.without_null()
-            }
-            checked => checked.map(|()| *self),
-        }
+        self.check_no_null()?;
+        Ok(self.values().map(|value| Ok(value?.into_text().unwrap_or_default())))
     }
 
     fn check_no_null(&self) -> Result<()> {

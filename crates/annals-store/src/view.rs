@@ -14,7 +14,6 @@ use crate::pages::paged::Counted;
 use crate::pages::refresh::refresh;
 use crate::pages::unique::NoWeak;
 use crate::past::Lazy;
-use crate::successor::Successor;
 use crate::table::Table;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::debug::brief;
@@ -31,8 +30,6 @@ pub struct View {
     pub(super) history: Arc<HistoryIndex>,
     /// Keeps the space of the root of an image under the view.
     pub(super) pin: Option<Arc<RootPin>>,
-    /// Where it continues if a page is lost.
-    pub(super) successor: Successor,
     /// The past state that it shows, if that is made when it is read.
     pub(super) lazy: Option<Arc<Lazy>>,
 }
@@ -43,7 +40,7 @@ impl Clone for View {
     }
 }
 
-refresh!(View { schema, tables, indexes, blobs, history, pin, successor, lazy; unavailable });
+refresh!(View { schema, tables, indexes, blobs, history, pin, lazy; unavailable });
 
 brief!(View, "View", "tables": |it| it.schema.tables().len(), "root": |it| it.root());
 
@@ -57,7 +54,6 @@ impl View {
             blobs: NoWeak::new(Blobs::new()),
             history: Arc::default(),
             pin: None,
-            successor: Successor::default(),
             lazy: None,
         }
     }
@@ -74,7 +70,6 @@ impl View {
             blobs: self.blobs.share(),
             history: Arc::clone(&self.history),
             pin: self.pin.clone(),
-            successor: Successor::default(),
             lazy: self.lazy.clone(),
         }
     }
@@ -222,16 +217,10 @@ impl<'a> TableView<'a> {
     }
 
     fn look_for(&self, id: RowId) -> Result<bool> {
-        if self.view.lazy.is_some() {
-            return Ok(self.find(id)?.is_some());
+        match self.view.lazy {
+            Some(_) => Ok(self.find(id)?.is_some()),
+            None => Ok(self.data.rows.find(id.0)?.is_some()),
         }
-        self.view.again(|view| Ok(view.table(self.number)?.data.rows.find(id.0)?.is_some()))
-    }
-
-    /// Returns the same table in the view to continue in after an error, if that is of a lost page.
-    #[cold]
-    pub(super) fn instead(&self, error: Error) -> Result<Self> {
-        self.view.instead(error)?.table(self.number)
     }
 
     /// True if a field that may not be null has, or once had, values that were erased: those are null.

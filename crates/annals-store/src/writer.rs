@@ -7,7 +7,7 @@
 //!    the index.
 //! 4. `doubts` has every enforced reference that this transaction may have left dangling.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use annals_schema::Blob;
 
@@ -17,7 +17,6 @@ use crate::pages::page::Epoch;
 use crate::previous_view::PreviousView;
 use crate::reference::Doubts;
 use crate::saved::SavedView;
-use crate::successor::{Rescue, Shown, Successor};
 use crate::view::View;
 use crate::{Error, ErrorKind, Result};
 use annals_event::Event;
@@ -161,23 +160,6 @@ impl Store {
         self.published = Arc::new(self.working.share());
         self.epoch.advance();
         Arc::clone(&self.published)
-    }
-
-    /// Sets who can rebuild the working view, which no transaction has changed since the state `shown`.
-    #[doc(hidden)]
-    #[inline]
-    pub fn be_rescued_by(&mut self, rescue: &Weak<dyn Rescue>, shown: Shown) {
-        self.forget_rescue();
-        self.working.rescued_by(rescue, shown);
-    }
-
-    /// Clears who can rebuild the working view, before the view changes.
-    #[doc(hidden)]
-    #[inline]
-    pub fn forget_rescue(&mut self) {
-        if self.working.successor.is_known() {
-            self.working.successor = Successor::default();
-        }
     }
 
     /// Returns the working view: the state that the current transaction sees.

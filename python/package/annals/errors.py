@@ -95,7 +95,7 @@ class Corrupt(Error):
 
 
 class PageLost(Error):
-    """A damaged page couldn't be rebuilt before the deadline."""
+    """A page of the image is damaged. The next try does without it; nothing is lost."""
 
     kind = "page_lost"
 

@@ -437,6 +437,10 @@ impl Directory for RemoteDirectory {
         Arc::new(self.clone())
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn display(&self, name: &str) -> String {
         let place = self.0.fetch.ranges.place();
         match JournalFileKind::of(name, &self.0.journal) {

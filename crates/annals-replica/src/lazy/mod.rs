@@ -26,7 +26,6 @@ mod web;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use annals::{Cursor, Error, ErrorKind, Options, Reader, Result, Snapshot};
 use annals_storage::sync::lock;
@@ -70,6 +69,9 @@ impl Default for Fetching {
 /// an error of kind [`Unreachable`](ErrorKind::Unreachable), never a wrong answer. If the source has replaced the state
 /// meanwhile, a read of what isn't here is an error of kind [`Forgotten`](ErrorKind::Forgotten): then
 /// [`pull`](Self::pull), and read again, or let [`ask`](Self::ask) do that.
+///
+/// A page that is damaged there is an error of kind [`PageLost`](ErrorKind::PageLost), until [`pull`](Self::pull) finds a
+/// newer state of the image there: to do without the page, up to the whole journal would be fetched.
 #[derive(Debug)]
 pub struct Lazy {
     remote: Arc<Remote>,
@@ -136,10 +138,8 @@ impl Lazy {
     fn begin(fetch: Fetch, cache: Cache, options: &Options) -> Result<Self> {
         let journal = "journal".to_owned();
         let remote = Arc::new(Remote::new(fetch, cache, &journal)?);
-        // To rebuild a damaged page all of the journal would be fetched.
-        let options = options.clone().rebuild_timeout(Duration::ZERO);
-        let reader = Mutex::new(Arc::new(read(&remote, &journal, &options)?));
-        Ok(Self { remote, journal, options, reader })
+        let reader = Mutex::new(Arc::new(read(&remote, &journal, options)?));
+        Ok(Self { remote, journal, options: options.clone(), reader })
     }
 
     /// Returns what reads the state of the last look: all that is read from a file that is open for reading.
@@ -164,12 +164,13 @@ impl Lazy {
     pub fn pull(&self) -> Result<Snapshot> {
         let news = self.remote.look()?;
         let mut reader = lock(&self.reader);
+        let is_whole = reader.image_damage().is_empty();
         match news {
-            News::Nothing if reader.image_damage().is_empty() => {}
-            News::Grown => {
+            News::Nothing if is_whole => {}
+            News::Grown if is_whole => {
                 reader.pull()?;
             }
-            News::Nothing | News::Replaced => {
+            News::Nothing | News::Grown | News::Replaced => {
                 *reader = Arc::new(read(&self.remote, &self.journal, &self.options)?);
             }
         }

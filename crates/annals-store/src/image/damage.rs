@@ -6,9 +6,10 @@
 //! 3. The record of a place is dropped when that place is allocated again.
 //! 4. Damage of an object on which nothing but speed depends drops no root; but no later one reaches it, and no key
 //!    frame.
+//! 5. A read that needs a noted object fails. The state is opened again without it, before something else is read.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::file::Image;
@@ -29,6 +30,10 @@ pub struct Damage {
     count: AtomicUsize,
     /// How many objects were noted on which nothing but speed depends.
     spares: AtomicUsize,
+    /// True if an object was noted, or a read of one failed, since the handle tried last to open its state without those.
+    is_lost: AtomicBool,
+    /// How many objects were noted when it did so.
+    opened_without: AtomicUsize,
     known: Mutex<Known>,
 }
 
@@ -67,6 +72,26 @@ impl Damage {
     #[inline]
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
+    }
+
+    /// True if an object was noted since the handle opened its state, which may need it: that should be opened again.
+    /// Two loads.
+    #[inline]
+    pub fn is_state_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+            && self.count() != self.opened_without.load(Ordering::Relaxed)
+    }
+
+    /// Begins to open the state without the noted objects; returns how many these are. If that fails, another failed
+    /// read asks for it again.
+    pub fn begin_opening(&self) -> usize {
+        self.is_lost.store(false, Ordering::Release);
+        self.count()
+    }
+
+    /// Records that the state was opened without so many noted objects.
+    pub fn end_opening(&self, noted: usize) {
+        self.opened_without.store(noted, Ordering::Relaxed);
     }
 
     /// Returns how many objects were noted so far on which nothing but speed depends: it only grows.
@@ -110,6 +135,7 @@ impl Image {
             return;
         }
         self.damage.count.fetch_add(1, Ordering::Release);
+        self.damage.is_lost.store(true, Ordering::Release);
         drop(known);
         self.damage.report(format!(
             "{error}; that part of the image isn't used any more, and what it held comes from an older state or \
@@ -193,18 +219,19 @@ impl Image {
     }
 }
 
-/// An image as views read it: unreadable parts are recorded, and so is a lost page.
+/// An image as views read it: unreadable parts are recorded, and are lost for its readers.
 #[derive(Debug)]
 pub struct Guarded(pub Arc<Image>);
 
 impl Guarded {
     #[cold]
     fn lost(&self, stored: &Stored) -> Error {
+        self.0.damage.is_lost.store(true, Ordering::Release);
         Error::new(
             ErrorKind::PageLost,
             format!(
-                "{}: the {} bytes at {} are damaged, and the state is rebuilt without them: try again, from a new \
-                 snapshot or in a new transaction; nothing is lost",
+                "{}: the {} bytes at {} are damaged, and the next snapshot or transaction does without them: try \
+                 again, from a new snapshot or in a new transaction; nothing is lost",
                 self.0.path(),
                 stored.len,
                 stored.place

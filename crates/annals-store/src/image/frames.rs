@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use super::Catalog;
 use super::create::open_file;
-use super::damage::Damage;
 use super::file::{Held, Image};
 use super::format::{FRAMES_HEAD_LEN, FRAMES_MAGIC, Identity, MAX_FRAMES, ROOT_LEN, Root};
 use super::open::{Judging, check_identity, read_header, verify_written};
@@ -137,16 +136,16 @@ impl Image {
     ///
     /// # Errors
     /// `Io`; `Unsupported` where the system has no pins. An image that makes no sense is none.
-    pub fn frame(
+    pub fn frame<'d>(
         directory: &Arc<dyn Directory>,
         name: &str,
         identity: &Identity,
         clock: &dyn Clock,
-        damage: &Arc<Damage>,
+        how: impl Into<Judging<'d>>,
         is_before: &dyn Fn(&Root) -> bool,
     ) -> Result<Option<KeyFrame>> {
         const TRIES: usize = 100;
-        let how = Judging { access: Access::Read, damage: Some(damage), is_whole: false };
+        let how = how.into();
         let mut damaged = Vec::new();
         for _ in 0..TRIES {
             let Some(storage) = open_file(&**directory, name, Access::Read)? else {
@@ -163,9 +162,11 @@ impl Image {
                 Err(_) => return Ok(None),
                 Ok(header) => header,
             };
-            let image = Self::new(directory, storage, name, Access::Read, header);
+            let mut image = Self::new(directory, storage, name, Access::Read, header);
             // Chosen as in an opening, since the space of roots listed by an older root may have been overwritten.
-            let image = image.noting_in(damage);
+            if let Some(damage) = how.damage {
+                image = image.noting_in(damage);
+            }
             let told = image.roots()?;
             let chosen = match told.choose(image.len()?, &mut |chosen| match chosen.is_whole {
                 true => Ok(()),

@@ -226,6 +226,12 @@ impl From<Access> for Judging<'_> {
     }
 }
 
+impl<'d> From<&'d Arc<Damage>> for Judging<'d> {
+    fn from(damage: &'d Arc<Damage>) -> Self {
+        Self { access: Access::Read, damage: Some(damage), is_whole: false }
+    }
+}
+
 fn no_catalog() -> Error {
     Error::corrupt("damaged: it has no catalog")
 }

@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use annals_schema::{RowId, ValueRef};
 
+use crate::Result;
 use crate::btree::Cursor;
 use crate::index::key;
 use crate::lookup::{IndexView, id_in};
 use crate::row::Row;
-use crate::{Error, Result};
 
 /// A gap between two rows in the order of an index, or at an end.
 ///
@@ -22,11 +22,11 @@ pub struct IndexCursor<'a> {
     index: IndexView<'a>,
     /// Where it is, once that was asked for.
     cursor: OnceLock<Cursor<'a>>,
-    /// Its last position, from which another view continues.
+    /// Where it was moved before that.
     known: Known,
 }
 
-/// The last position of a cursor, or the last row that it returned.
+/// A position to move to.
 #[derive(Clone, Debug)]
 enum Known {
     First,
@@ -35,7 +35,6 @@ enum Known {
     Key(Option<Vec<u8>>),
     Rank(u64),
     Before(RowId),
-    After(RowId),
 }
 
 impl fmt::Debug for IndexCursor<'_> {
@@ -129,53 +128,32 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// The index can't be loaded.
     pub fn rank(&self) -> Result<u64> {
-        match self.cursor().and_then(Cursor::rank) {
-            Err(error) => self.elsewhere(error)?.rank(),
-            rank => rank,
-        }
+        self.cursor().and_then(Cursor::rank)
     }
 
     /// Returns the row after the gap, and moves past it. An error is that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<Row<'a>>> {
-        let id = self.step(|cursor| cursor.next(id_in));
-        if let Ok(Some(id)) = id {
-            self.known = Known::After(id);
-        }
+        let id = self.cursor_mut().and_then(|cursor| cursor.next(id_in));
         self.row(id)
     }
 
     /// Returns the row before the gap, and moves back over it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<Row<'a>>> {
-        let id = self.step(|cursor| cursor.prev(id_in));
-        if let Ok(Some(id)) = id {
-            self.known = Known::Before(id);
-        }
+        let id = self.cursor_mut().and_then(|cursor| cursor.prev(id_in));
         self.row(id)
     }
 
     /// Returns the row after the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_next(&self) -> Option<Result<Row<'a>>> {
-        match self.cursor().and_then(|cursor| cursor.peek_next(id_in)) {
-            Err(error) => match self.elsewhere(error) {
-                Ok(other) => other.peek_next(),
-                Err(error) => Some(Err(error)),
-            },
-            id => self.row(id),
-        }
+        self.row(self.cursor().and_then(|cursor| cursor.peek_next(id_in)))
     }
 
     /// Returns the row before the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_prev(&self) -> Option<Result<Row<'a>>> {
-        match self.cursor().and_then(|cursor| cursor.peek_prev(id_in)) {
-            Err(error) => match self.elsewhere(error) {
-                Ok(other) => other.peek_prev(),
-                Err(error) => Some(Err(error)),
-            },
-            id => self.row(id),
-        }
+        self.row(self.cursor().and_then(|cursor| cursor.peek_prev(id_in)))
     }
 
     /// Returns where it is. The tree of the index may have to be made first.
@@ -193,38 +171,10 @@ impl<'a> IndexCursor<'a> {
         Ok(self.cursor.get_mut().expect("it was just put there"))
     }
 
-    /// Takes a step: again in another view, if a page of this one is lost.
-    fn step(
-        &mut self,
-        step: impl Fn(&mut Cursor<'a>) -> Result<Option<RowId>>,
-    ) -> Result<Option<RowId>> {
-        loop {
-            match self.cursor_mut().and_then(&step) {
-                Err(error) => *self = self.elsewhere(error)?,
-                done => return done,
-            }
-        }
-    }
-
-    /// Returns the same cursor in another view, if a page of this one is lost.
-    #[cold]
-    fn elsewhere(&self, error: Error) -> Result<Self> {
-        let index = self.index.instead(error)?;
-        Ok(Self { index, cursor: OnceLock::new(), known: self.known.clone() })
-    }
-
     /// Moves to a position; after an error it hasn't moved.
     fn put(&mut self, known: Known) -> Result<()> {
-        loop {
-            let index = self.index;
-            match self.cursor_mut().and_then(|cursor| move_to(cursor, &index, &known)) {
-                Err(error) => *self = self.elsewhere(error)?,
-                Ok(()) => {
-                    self.known = known;
-                    return Ok(());
-                }
-            }
-        }
+        let index = self.index;
+        move_to(self.cursor_mut()?, &index, &known)
     }
 
     /// Moves to an end. Nothing is loaded for it.
@@ -250,7 +200,6 @@ fn move_to(cursor: &mut Cursor<'_>, index: &IndexView<'_>, known: &Known) -> Res
         Known::Key(key) => cursor.seek(key.as_deref())?,
         Known::Rank(rank) => cursor.seek_rank(*rank)?,
         Known::Before(id) => cursor.seek(Some(&index.key_of(*id)?))?,
-        Known::After(id) => cursor.seek(key::successor(index.key_of(*id)?).as_deref())?,
     }
     Ok(())
 }

@@ -34,7 +34,6 @@ impl<'a> Groups<'a> {
         let row = index.table.get(id)?;
         let high = key::successor(self.key_of(&row)?);
         let number = self.rows.entries.take_before(high.as_deref())?.left()?;
-        self.rows.low = high.unwrap_or_default();
         Ok(Some((row, number)))
     }
 
@@ -57,20 +56,11 @@ impl<'a> Iterator for Groups<'a> {
     type Item = Result<(Row<'a>, u64)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while !self.ended {
-            match self.step() {
-                Ok(group) => {
-                    self.ended = group.is_none();
-                    return group.map(Ok);
-                }
-                Err(error) => {
-                    if let Err(error) = self.rows.go_on(error) {
-                        self.ended = true;
-                        return Some(Err(error));
-                    }
-                }
-            }
+        if self.ended {
+            return None;
         }
-        None
+        let group = self.step();
+        self.ended = !matches!(group, Ok(Some(_)));
+        group.transpose()
     }
 }

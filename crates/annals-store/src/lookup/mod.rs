@@ -91,14 +91,8 @@ impl<'a> IndexView<'a> {
         match self.data.holder(key) {
             Ok(Some(id)) => self.table.get(id).map(Some),
             Ok(None) => Ok(None),
-            Err(error) => self.instead(error)?.first_with(key),
+            Err(error) => Err(error),
         }
-    }
-
-    /// Returns the same index in the view to continue in after an error, if that is of a lost page.
-    #[cold]
-    pub(super) fn instead(&self, error: Error) -> Result<Self> {
-        self.table.view.instead(error)?.index(self.data.number)
     }
 
     /// Returns the rows whose first fields equal these values. Values that don't fit the index return one error.
@@ -252,20 +246,14 @@ impl<'a> IndexView<'a> {
     fn between(&self, low: Vec<u8>, high: Option<Vec<u8>>) -> IndexRows<'a> {
         let tree = self.data.between(&low, high.as_deref());
         match tree.and_then(|tree| tree.range(&low, high.as_deref())) {
-            Ok(entries) => {
-                IndexRows { index: *self, entries, error: None, low, high, given: [None; 2] }
-            }
-            Err(error) => match self.instead(error) {
-                Ok(other) => other.between(low, high),
-                Err(error) => self.failed(error),
-            },
+            Ok(entries) => IndexRows { index: *self, entries, error: None, low, high },
+            Err(error) => self.failed(error),
         }
     }
 
     fn failed(&self, error: Error) -> IndexRows<'a> {
         let (entries, error) = (self.data.unsettled_tree().nothing(), Some(error));
-        let (low, high, given) = (Vec::new(), None, [None; 2]);
-        IndexRows { index: *self, entries, error, low, high, given }
+        IndexRows { index: *self, entries, error, low: Vec::new(), high: None }
     }
 }
 
@@ -280,8 +268,6 @@ pub struct IndexRows<'a> {
     /// The keys that it began with.
     low: Vec<u8>,
     high: Option<Vec<u8>>,
-    /// The last row that each end has given.
-    given: [Option<RowId>; 2],
 }
 
 brief!(IndexRows<'_>, "IndexRows", "index": |it| it.index);
@@ -292,50 +278,9 @@ impl<'a> IndexRows<'a> {
     /// # Errors
     /// The searched values don't fit the index, unless that was reported already; the index can't be loaded.
     pub fn left(&mut self) -> Result<u64> {
-        if let Some(error) = self.error.take() {
-            return Err(error);
-        }
-        loop {
-            match self.entries.left() {
-                Err(error) => self.go_on(error)?,
-                left => return left,
-            }
-        }
-    }
-
-    /// Continues in another view, if a page of this one is lost.
-    #[cold]
-    #[inline(never)]
-    fn go_on(&mut self, error: Error) -> Result<()> {
-        let index = self.index.instead(error)?;
-        let [front, back] = self.given;
-        let low = match front {
-            Some(id) => key::successor(index.key_of(id)?).unwrap_or_default(),
-            None => std::mem::take(&mut self.low),
-        };
-        let high = match back {
-            Some(id) => Some(index.key_of(id)?),
-            None => self.high.take(),
-        };
-        *self = index.between(low, high);
-        self.error.take().map_or(Ok(()), Err)
-    }
-
-    /// Takes a step at the front (0) or the back (1): again in another view, if a page of this one is lost.
-    #[inline]
-    fn step(
-        &mut self,
-        end: usize,
-        step: impl Fn(&mut Range<'a>) -> Result<Option<RowId>>,
-    ) -> Result<Option<RowId>> {
-        loop {
-            match step(&mut self.entries) {
-                Err(error) => self.go_on(error)?,
-                Ok(id) => {
-                    self.given[end] = id.or(self.given[end]);
-                    return Ok(id);
-                }
-            }
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.entries.left(),
         }
     }
 
@@ -382,7 +327,7 @@ impl<'a> Iterator for IndexRows<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let id = self.step(0, |entries| entries.next_with(id_in));
+        let id = self.entries.next_with(id_in);
         self.ask_ahead(|ahead| self.entries.glance(ahead, id_in));
         self.row(id)
     }
@@ -399,7 +344,7 @@ impl<'a> Iterator for IndexRows<'a> {
 
     /// An error isn't skipped.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        let id = self.step(0, |entries| entries.nth_with(n, id_in));
+        let id = self.entries.nth_with(n, id_in);
         self.row(id)
     }
 
@@ -411,14 +356,14 @@ impl<'a> Iterator for IndexRows<'a> {
 impl DoubleEndedIterator for IndexRows<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        let id = self.step(1, |entries| entries.next_back_with(id_in));
+        let id = self.entries.next_back_with(id_in);
         self.ask_ahead(|ahead| self.entries.glance_back(ahead, id_in));
         self.row(id)
     }
 
     /// An error isn't skipped.
     fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
-        let id = self.step(1, |entries| entries.nth_back_with(n, id_in));
+        let id = self.entries.nth_back_with(n, id_in);
         self.row(id)
     }
 }
@@ -432,7 +377,7 @@ impl Iterator for Ids<'_> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let Self(rows) = self;
-        let id = rows.step(0, |entries| entries.next_with(id_in)).transpose();
+        let id = rows.entries.next_with(id_in).transpose();
         id.or_else(|| rows.error.take().map(Err))
     }
 
@@ -445,7 +390,7 @@ impl DoubleEndedIterator for Ids<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         let Self(rows) = self;
-        let id = rows.step(1, |entries| entries.next_back_with(id_in)).transpose();
+        let id = rows.entries.next_back_with(id_in).transpose();
         id.or_else(|| rows.error.take().map(Err))
     }
 }

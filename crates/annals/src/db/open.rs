@@ -183,6 +183,7 @@ impl Options {
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
         let number = survey.head.header.segment;
         let file = JournalFile::new(storage, number, directory, name).behind(found.before);
+        let file = file.noting_in(&found.damage);
         let checkpoints = Arc::new(checkpoints);
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
@@ -202,8 +203,8 @@ impl Options {
         let image_state = image_state.filter(|_| stopped.is_none() && self.roots_until.is_none());
         // A process may not write outside of its turn, not even in the background.
         let works_in_background = self.background && !self.shared && stopped.is_none();
-        let core = Core::new(self, group, writing, image_state, works_in_background);
-        let database = Database::new(core, self.level, sharing, recovered);
+        let core = Core::new(self, group, writing, image_state);
+        let database = Database::new(core, self.level, sharing, recovered, works_in_background);
         let _ = stopped.map(|stopped| database.inner().unapplied.set(stopped.unapplied));
         Ok(database)
     }

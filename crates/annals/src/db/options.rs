@@ -48,7 +48,6 @@ pub struct Options {
     pub(super) unproven: bool,
     pub(super) shared: bool,
     pub(super) lock_timeout: Duration,
-    pub(super) rebuild_timeout: Duration,
     pub(super) hard_only: bool,
     /// How much of an image may be cached in memory, in bytes; 0: the default.
     pub(super) memory: u64,
@@ -71,8 +70,6 @@ impl Default for Options {
 const NO_PADDING: u64 = 8;
 /// The default timeout for the turn.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// The default timeout of a read or a write for a damaged page.
-const REBUILD_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Options {
     /// Returns the defaults: commits at [`Level::Checksummed`], [`Recovery::Checked`], create if
@@ -91,7 +88,6 @@ impl Options {
             unproven: false,
             shared: false,
             lock_timeout: LOCK_TIMEOUT,
-            rebuild_timeout: REBUILD_TIMEOUT,
             hard_only: false,
             memory: 0,
             key_frames: KeyFrames::new(),
@@ -263,14 +259,6 @@ impl Options {
     #[must_use]
     pub const fn unproven(mut self, unproven: bool) -> Self {
         self.unproven = unproven;
-        self
-    }
-
-    /// Sets how long a read or a write waits that needs a damaged page of the image, while the state is rebuilt
-    /// without it; then it is an error of kind [`ErrorKind::PageLost`](crate::ErrorKind::PageLost). 30 s unless set.
-    #[must_use]
-    pub const fn rebuild_timeout(mut self, timeout: Duration) -> Self {
-        self.rebuild_timeout = timeout;
         self
     }
 

@@ -1,11 +1,10 @@
 //! Reading a database without being able to write it.
 
 use annals_schema::{Schema, Txid};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 
-use crate::db::engine::rescued::{Making, Rescued};
 use crate::db::handle::upgrade::check_readable;
 use crate::db::image::{Beginning, Reading, Replayed, hard_position};
 use crate::db::options::Options;
@@ -20,8 +19,8 @@ use crate::db::replay::witness::identity;
 use crate::debug::brief;
 use crate::image::Identity;
 use crate::journal::{Head, Point, Survey, lock};
-use crate::storage::{Access, Clock as _, Directory, Storage, SystemClock};
-use crate::store::{Rescue, Shown, Store, View};
+use crate::storage::{Access, Directory, Storage};
+use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// A database opened for reading only: as of its last commit when it was opened, or at the last
@@ -48,9 +47,6 @@ pub(super) struct Pulling {
     expected: OnceLock<Schema>,
     /// Why the program can't read what was committed after the shown state: an upgrade took something of its schema.
     outdated: OnceLock<String>,
-    /// The view that was rebuilt last for a snapshot over lost pages.
-    pub(super) rescued: Rescued,
-    me: Weak<Self>,
 }
 
 /// The next load continues from this.
@@ -95,11 +91,9 @@ impl Reader {
         let Replayed { store, view, point, began } = replayed;
         let segment = survey.head.header.segment;
         let file = JournalFile::new(storage, segment, directory.again(), name).behind(before);
-        let file = Arc::new(file);
+        let file = Arc::new(file.noting_in(reading.damage()));
         let published = Published { view, point, file: Arc::clone(&file) };
-        let pulling = Arc::new_cyclic(|me| Pulling {
-            me: Weak::clone(me),
-            rescued: Rescued::default(),
+        let pulling = Arc::new(Pulling {
             published: ArcSwap::from_pointee(published),
             following: Mutex::new(Following { store, point, file, identity, began }),
             reading,
@@ -131,13 +125,17 @@ impl Reader {
         &self.pulling
     }
 
-    /// Returns the state as of the last loaded commit. Never waits.
+    /// Returns the state as of the last loaded commit. Never waits, unless a read has failed with
+    /// [`PageLost`](crate::ErrorKind::PageLost) since: then it opens the state again, without that page.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        match self.pulling.check_origin() {
-            Ok(()) => Snapshot::new(self.pulling.published()),
-            Err(_) => Snapshot::elsewhere(&self.pulling.published.load_full()),
+        if self.pulling.check_origin().is_err() {
+            return Snapshot::elsewhere(&self.pulling.published());
         }
+        if self.pulling.reading.is_state_lost() {
+            self.pulling.leave_lost(&mut lock(&self.pulling.following));
+        }
+        Snapshot::new(self.pulling.published())
     }
 
     /// Returns the findings of opening it: a sentence for each fact of interest to a person, such as why the image
@@ -154,9 +152,9 @@ impl Reader {
     }
 
     /// Returns the damage of the image, the page file beside the journal, found since it was opened: one sentence
-    /// each, at most a hundred. A read that needs a damaged page replays the journal up to its state, for
-    /// [`Options::rebuild_timeout`](crate::Options::rebuild_timeout) at most. Then it fails with kind
-    /// [`ErrorKind::PageLost`](crate::ErrorKind::PageLost). The next [`pull`](Self::pull) begins again without it.
+    /// each, at most a hundred. A read that needs a damaged page fails with kind
+    /// [`ErrorKind::PageLost`](crate::ErrorKind::PageLost). The next [`read`](Self::read) or [`pull`](Self::pull)
+    /// begins again without it.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
         self.pulling.reading.damage().findings()
@@ -187,15 +185,7 @@ pub(super) fn acknowledged_in(head: &Head) -> u64 {
 impl Pulling {
     /// Returns the last loaded state.
     pub(super) fn published(&self) -> Arc<Published> {
-        let published = self.published.load_full();
-        let shown = Shown { txid: published.point.txid.0, is_adapted: false };
-        published.view.rescued_by(&self.me(), shown);
-        published
-    }
-
-    /// Returns itself as the rescuer, which rebuilds views.
-    pub(super) fn me(&self) -> Weak<dyn Rescue> {
-        Weak::clone(&self.me) as Weak<dyn Rescue>
+        self.published.load_full()
     }
 
     /// Loads newer commits; returns the state, and the acknowledged part of it. A commit that doesn't apply is an
@@ -225,6 +215,7 @@ impl Pulling {
     fn pull(&self) -> Result<()> {
         self.check_origin()?;
         let mut following = lock(&self.following);
+        self.leave_lost(&mut following);
         let JournalFile { storage, name, .. } = &*following.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
         let pulled = match storage.is_linked().map_err(io)? {
@@ -241,18 +232,9 @@ impl Pulling {
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
         let (began, identity) = (following.began, following.identity);
-        let anew = self.reading.restart_from_other_root(&file, to);
-        let anew =
-            anew.or_else(|| self.reading.restart_from_root(&file, began, identity, to, survey.end));
-        let (view, point) = match anew {
-            Some(Replayed { store, view, point, began }) => {
-                (following.store, following.began) = (store, began);
-                (view, point)
-            }
-            None if to == from.position => {
-                *lock(&self.unapplied) = None;
-                return Ok(());
-            }
+        match self.reading.restart_from_root(&file, began, identity, to, survey.end) {
+            Some(anew) => self.restart(following, anew),
+            None if to == from.position => {}
             None => {
                 let store = std::mem::take(&mut following.store);
                 let (store, replayed) = replay_between(&file, store, from, to);
@@ -263,10 +245,24 @@ impl Pulling {
                 *lock(&self.unapplied) = unapplied;
                 return refused.map_or(Ok(()), Err);
             }
-        };
-        self.show(following, view, point);
+        }
         *lock(&self.unapplied) = None;
         Ok(())
+    }
+
+    /// Begins again at the same commit if a read found a page lost.
+    fn leave_lost(&self, following: &mut Following) {
+        if self.reading.is_state_lost()
+            && let Some(anew) = self.reading.reopen(&following.file, following.point)
+        {
+            self.restart(following, anew);
+        }
+    }
+
+    fn restart(&self, following: &mut Following, anew: Replayed) {
+        let Replayed { store, view, point, began } = anew;
+        (following.store, following.began) = (store, began);
+        self.show(following, view, point);
     }
 
     /// Continues in the segment at the path now.
@@ -331,17 +327,5 @@ impl Pulling {
             let _ = self.outdated.set(format!("{name}: {why}"));
         }
         self.outdated.get().is_none()
-    }
-}
-
-impl Rescue for Pulling {
-    fn rebuilt(&self, lost: &View, shown: Shown) -> Result<Arc<View>> {
-        let (published, clock) = (self.published(), &SystemClock);
-        let (budget, damage) = (self.reading.budget(), self.reading.damage());
-        let deadline = clock.elapsed().saturating_add(self.reading.rebuild_timeout());
-        let making = Making { published, clock, budget, damage, deadline };
-        let view = self.rescued.get(lost, shown, making)?;
-        view.rescued_by(&self.me(), shown);
-        Ok(view)
     }
 }

@@ -14,7 +14,7 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later backfill
 //! depends on it. Only a failed flush disables the image for this handle.
 
-use crate::db::engine::{index_history, rebuild, reopening};
+use crate::db::engine::{index_history, reopening};
 use annals_schema::Txid;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ use crate::db::present::snapshot::Published;
 use crate::image::{Catalog, NewRoot, Root, RootPin, Stored};
 use crate::journal::lock;
 use crate::journal::segments::kept_name;
-use crate::storage::{Access, Clock as _, SystemClock};
+use crate::storage::Access;
 use crate::store::{Keep as _, Piece};
 use crate::trace::{event, span};
 
@@ -158,9 +158,6 @@ fn backfill_until_sound(
     let mut tries = 0;
     loop {
         run.phases = BackfillPhases::default();
-        if !is_rebuilt_for(core, mode) {
-            return Ok(run.report(BackfillOutcome::Postponed, &lock(&image_state.working)));
-        }
         let mut working = match mode {
             BackfillMode::Passive => lock(&image_state.working),
             _ => wait_for_writer(core, image_state)?,
@@ -174,20 +171,7 @@ fn backfill_until_sound(
         if image_state.damage().count() == before || tries > MOST_ROOTS {
             return Err(error);
         }
-        rebuild::start_rebuild(core);
     }
-}
-
-/// Waits for a running rebuild; false if the mode never waits.
-fn is_rebuilt_for(core: &Core, mode: BackfillMode) -> bool {
-    let Some(image_state) = core.image() else { return true };
-    while image_state.rebuilding().is_running() {
-        if mode == BackfillMode::Passive {
-            return false;
-        }
-        SystemClock.pause(PAUSE);
-    }
-    true
 }
 
 fn backfill_once(
@@ -198,7 +182,7 @@ fn backfill_once(
 ) -> Result<Backfilled> {
     let image_state = run.image_state;
     run.phases.wait = run.lap();
-    if !reopening::keep_named_or_postpone(core, image_state, working)? {
+    if !reopening::keep_usable_or_postpone(core, image_state, working)? {
         return Ok(run.report(BackfillOutcome::Postponed, working));
     }
     let Some(published) = sample(core, image_state, working)? else {
@@ -360,7 +344,7 @@ fn wait_for_writer<'i>(
             continue;
         };
         core.group.settle()?;
-        reopening::keep_named(core, image_state, &mut working, &mut writing)?;
+        reopening::keep_usable(core, image_state, &mut working, &mut writing)?;
         install_now(core, image_state, &mut writing);
         return Ok(working);
     }

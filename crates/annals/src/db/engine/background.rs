@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_backfill_that_runs_is_ended_once_patience_is_over() {
         let db = filled();
-        let core = db.inner().rescuer().upgrade().unwrap().core().unwrap();
+        let core = Arc::clone(&db.inner().core);
         let background = Background::new(Arc::clone(&core));
         background.shared.deadline.store(0, Ordering::Relaxed);
         background.want();
@@ -238,7 +238,7 @@ mod tests {
     fn who_asks_about_the_image_does_not_wait_for_a_backfill() {
         let db = filled();
         db.backfill(BackfillMode::Full).unwrap();
-        let core = db.inner().rescuer().upgrade().unwrap().core().unwrap();
+        let core = Arc::clone(&db.inner().core);
         let (sender, receiver) = channel();
         std::thread::scope(|scope| {
             let image_state = core.image().unwrap();

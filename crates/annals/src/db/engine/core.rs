@@ -11,13 +11,11 @@
 //! handle has all to itself): there a backfill waits for other processes before it takes the writer's side, for the
 //! threads of this one would wait for them, too.
 
-use annals_schema::Txid;
 use annals_storage::sync::{MovableGuard, MovableMutex};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::db::engine::group::Group;
-use crate::db::engine::rescued::Rescued;
 use crate::db::engine::uuids::NewUuids;
 use crate::db::history::keeping::Keeping;
 use crate::db::image::ImageState;
@@ -27,7 +25,7 @@ use crate::db::present::segment::{Current, JournalFile, Segment};
 use crate::image::image_name;
 use crate::journal::{Checkpoints, Retention, Writer, lock};
 use crate::storage::{Access, Clock};
-use crate::store::{Rescue, Shown, Store};
+use crate::store::Store;
 use crate::{Error, ErrorKind, Result};
 
 /// The interval of polling for another thread.
@@ -66,15 +64,8 @@ pub(in crate::db) struct Core {
     pub(in crate::db) retention: Retention,
     /// The history that these rules have forgotten.
     pub(in crate::db) forgotten: Mutex<Option<Forgotten>>,
-    /// The view that was rebuilt last for a snapshot over lost pages.
-    pub(in crate::db) rescued: Rescued,
-    /// How long a read or a write waits for the rebuild of a damaged page.
-    pub(in crate::db) rebuild_timeout: Duration,
-    /// True if work is done in the background.
-    pub(in crate::db) works_in_background: bool,
     /// True if no other process may write.
     pub(in crate::db) works_alone: bool,
-    rescuer: OnceLock<Weak<Rescuer>>,
 }
 
 impl Core {
@@ -84,7 +75,6 @@ impl Core {
         group: Group,
         writing: Writing,
         image_state: Option<Arc<ImageState>>,
-        works_in_background: bool,
     ) -> Arc<Self> {
         Arc::new(Self {
             segment: Arc::clone(&group.segment),
@@ -97,45 +87,13 @@ impl Core {
             keeping: Arc::default(),
             retention: options.retention,
             forgotten: Mutex::default(),
-            rescued: Rescued::default(),
-            rebuild_timeout: options.rebuild_timeout,
-            works_in_background,
             works_alone: !options.shared,
-            rescuer: OnceLock::new(),
         })
     }
 
     /// Returns the clock.
     pub(in crate::db) fn clock(&self) -> &Arc<dyn Clock> {
         &self.group.clock
-    }
-
-    /// Enables rebuilding of views that need a lost page, as long as the returned value exists.
-    pub(in crate::db) fn with_rescuer(self: &Arc<Self>) -> Arc<Rescuer> {
-        let rescuer = Rescuer::new(self);
-        let _ = self.rescuer.set(Arc::downgrade(&rescuer));
-        self.group.be_rescued_by(self.rescue());
-        rescuer
-    }
-
-    /// Returns the rescuer for threads and views, if the database is open.
-    pub(in crate::db) fn rescuer(&self) -> Weak<Rescuer> {
-        self.rescuer.get().cloned().unwrap_or_default()
-    }
-
-    /// Returns the rescuer, which rebuilds views.
-    pub(in crate::db) fn rescue(&self) -> Weak<dyn Rescue> {
-        self.rescuer() as Weak<dyn Rescue>
-    }
-
-    /// Lets a transaction continue to read in a rebuilt state when it needs a lost page, as long as it has changed
-    /// nothing.
-    pub(in crate::db) fn let_rescue(&self, writing: &mut Writing) {
-        let Txid(txid) = writing.writer.committed().txid;
-        if self.group.published().point.txid.0 == txid {
-            let shown = Shown { txid, is_adapted: false };
-            writing.store.be_rescued_by(&self.rescue(), shown);
-        }
     }
 
     /// Returns the file that is written now.
@@ -249,27 +207,5 @@ impl Core {
     /// Forgets it.
     pub(in crate::db) fn forget_image_error(&self) {
         *lock(&self.image_error) = None;
-    }
-}
-
-/// The way from views and threads to the database, as long as it is open. (A reference to the database
-/// itself, even a weak one, would prevent closing it.)
-#[derive(Debug)]
-pub(in crate::db) struct Rescuer(Mutex<Option<Arc<Core>>>);
-
-impl Rescuer {
-    fn new(core: &Arc<Core>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(Arc::clone(core)))))
-    }
-
-    /// Returns the database, if it is open.
-    pub(in crate::db) fn core(&self) -> Option<Arc<Core>> {
-        lock(&self.0).clone()
-    }
-
-    /// Ends that: the database is closed.
-    pub(in crate::db) fn close(&self) {
-        let core = lock(&self.0).take();
-        drop(core); // with no lock held
     }
 }

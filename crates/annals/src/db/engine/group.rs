@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -27,7 +27,7 @@ use crate::db::present::segment::{Current, JournalFile};
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::journal::{Level, Point, lock};
 use crate::storage::Clock;
-use crate::store::{Rescue, Shown, View};
+use crate::store::View;
 
 /// A leader waits for others at most this part of the time that the last flush took.
 const PATIENCE: u32 = 4;
@@ -50,8 +50,6 @@ pub(in crate::db) struct Group {
     /// True if a leader may wait for others.
     is_patient: bool,
     pub(in crate::db) counts: Counts,
-    /// Rebuilds views after the loss of a page.
-    rescue: OnceLock<Weak<dyn Rescue>>,
     /// Another place that must have a commit before it is acknowledged.
     pub(super) witness: OnceLock<Arc<dyn Witness>>,
 }
@@ -112,16 +110,8 @@ impl Group {
             written: AtomicUsize::new(0),
             is_patient,
             counts: Counts::default(),
-            rescue: OnceLock::new(),
             witness: OnceLock::new(),
         }
-    }
-
-    /// Sets the rescuer, which rebuilds views after the loss of a page.
-    pub(in crate::db) fn be_rescued_by(&self, rescue: Weak<dyn Rescue>) {
-        let rescue = self.rescue.get_or_init(|| rescue);
-        let Published { view, point, .. } = &*self.published.load_full();
-        view.rescued_by(rescue, Shown { txid: point.txid.0, is_adapted: false });
     }
 
     /// Acknowledges commits only when a witness has them, too. Its first caller decides.
@@ -137,9 +127,6 @@ impl Group {
 
     /// Publishes a view.
     pub(super) fn let_see(&self, view: Arc<View>, point: Point, file: Arc<JournalFile>) {
-        if let Some(rescue) = self.rescue.get() {
-            view.rescued_by(rescue, Shown { txid: point.txid.0, is_adapted: false });
-        }
         let old = self.published.swap(Arc::new(Published { view, point, file }));
         self.counts.note_replaced(&old, || self.clock.elapsed());
     }
@@ -185,6 +172,30 @@ impl Group {
                 let Published { point, file, .. } = &*self.published.load_full();
                 let (point, file) = (*point, Arc::clone(file));
                 self.let_see(view, point, file);
+            }
+        }
+        self.feed.replace(|| self.published());
+    }
+
+    /// Returns the points of the published commit and of those that wait, in order.
+    pub(super) fn points(&self) -> Vec<Point> {
+        let queue = lock(&self.queue);
+        let waiting = queue.waiting.iter().map(|waiting| waiting.point);
+        std::iter::once(self.published().point).chain(waiting).collect()
+    }
+
+    /// Publishes the same states over another base, of the published commit and of those that wait. The caller is the
+    /// writer.
+    pub(super) fn replace_all(&self, views: Vec<(Point, Arc<View>)>) {
+        let mut queue = lock(&self.queue);
+        for (point, view) in views {
+            let published = self.published();
+            match queue.waiting.iter_mut().find(|waiting| waiting.point == point) {
+                Some(waiting) => waiting.view = view,
+                None if published.point == point => {
+                    self.let_see(view, point, Arc::clone(&published.file));
+                }
+                None => {} // a later one was published meanwhile
             }
         }
         self.feed.replace(|| self.published());

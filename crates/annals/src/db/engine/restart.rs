@@ -3,7 +3,7 @@
 //! The order of the steps is that of `journal::segments`. Between the sealing of the old segment and the
 //! end of the restart an error makes the handle unusable: opening the database again ends the restart.
 
-use crate::db::engine::{backfill, forget};
+use crate::db::engine::{backfill, forget, reopening};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -53,7 +53,10 @@ pub(in crate::db) fn restart(core: &Core, older: Older, timeout: Duration) -> Re
     // First without the writer, which need not wait for a backfill; then in the order of the locks.
     drop(wait()?);
     let mut writing = core.writer_within(timeout)?;
-    let _working = wait()?;
+    let mut working = wait()?;
+    if let Some((image_state, working)) = core.image().zip(working.as_deref_mut()) {
+        reopening::leave_lost(core, image_state, working, &mut writing)?;
+    }
     restart_in_turn(core, &mut writing, older, &mut |_| Ok(()))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::db::engine::background::Background;
 use crate::db::engine::checkpointer::Checkpointer;
 use crate::db::engine::core::Core;
-use crate::db::engine::{rebuild, spill};
+use crate::db::engine::{reopening, spill};
 use crate::db::handle::checks::{Checked, Checks, Proposed};
 use crate::db::handle::gate::Gate;
 use crate::db::handle::inner::Inner;
@@ -61,9 +61,8 @@ impl Database {
         level: Level,
         sharing: Option<Sharing>,
         recovered: Recovered,
+        works: bool,
     ) -> Self {
-        let rescuer = core.with_rescuer();
-        let works = core.works_in_background;
         let checkpointer =
             works.then(|| Checkpointer::new(Arc::clone(&core.segment), Arc::clone(&core.keeping)));
         // A problem of the image doesn't prevent opening: it is retried.
@@ -73,7 +72,6 @@ impl Database {
             core,
             background,
             checkpointer,
-            rescuer,
             recovered,
             owner: AtomicUsize::new(0),
             later_recoveries: Mutex::default(),
@@ -123,7 +121,8 @@ impl Database {
         self
     }
 
-    /// Returns a snapshot of the last commit. Never waits; costs one reference count. After the database was closed
+    /// Returns a snapshot of the last commit. Costs one reference count, and never waits, unless a read has failed with
+    /// [`PageLost`](crate::ErrorKind::PageLost) since: then it opens the state again, without that page. After the database was closed
     /// it still returns the last commit before that. In a forked child each read of the snapshot is an error
     /// (`Poisoned`), and its numbers of rows mean nothing.
     #[must_use]
@@ -132,7 +131,7 @@ impl Database {
     }
 
     /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage. It sees all
-    /// earlier writes, also those that aren't acknowledged yet.
+    /// earlier writes, also those that aren't acknowledged yet. Like [`read`](Self::read) it leaves lost pages.
     ///
     /// A transaction may move to another thread, and end there. Nesting is still judged by the thread that began it.
     ///
@@ -159,9 +158,8 @@ impl Database {
         begun.inspect_err(|_| inner.group.leave())?;
         if let Some(image_state) = inner.image() {
             image_state.install(&mut writing.store);
-            rebuild::see_to_damage(inner, image_state, &mut writing);
-            if writing.store.view().lies_over_image() {
-                inner.let_rescue(&mut writing);
+            if reopening::reopen_to_write(&inner.core, image_state, &mut writing) {
+                inner.want_backfill();
             }
         }
         inner.wake_checkpointer();

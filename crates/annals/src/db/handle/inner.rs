@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::db::engine::background::Background;
 use crate::db::engine::checkpointer::Checkpointer;
-use crate::db::engine::core::{Core, Rescuer};
+use crate::db::engine::core::Core;
+use crate::db::engine::reopening;
 use crate::db::handle::checks::Checks;
 use crate::db::handle::gate::{Entered, Gate};
 use crate::db::handle::sharing::Sharing;
@@ -40,8 +41,6 @@ pub(in crate::db) struct Inner {
     pub(in crate::db) checks: Checks,
     /// The journal that this one follows, if it is a replica's, as messages name it.
     pub(in crate::db) follows: OnceLock<String>,
-    /// Rebuilds the state for snapshots that need a lost page.
-    pub(super) rescuer: Arc<Rescuer>,
     /// The report of opening.
     pub(super) recovered: Recovered,
     /// True once it is closed; held while it is being closed.
@@ -59,11 +58,21 @@ impl Deref for Inner {
 impl Inner {
     /// Returns a snapshot of the last commit.
     pub(in crate::db) fn read(&self) -> Snapshot {
-        let published = self.group.published();
-        match self.origin.is_elsewhere() {
-            false => Snapshot::new(published),
-            true => Snapshot::elsewhere(&published),
+        if self.origin.is_elsewhere() {
+            return Snapshot::elsewhere(&self.group.published());
         }
+        if self.core.image().is_some_and(|image_state| image_state.damage().is_state_lost())
+            && let Some(_entered) = self.gate.enter()
+            && reopening::reopen_to_read(&self.core)
+        {
+            self.want_backfill();
+        }
+        Snapshot::new(self.core.group.published())
+    }
+
+    /// Requests a backfill, if they are done in the background.
+    pub(in crate::db) fn want_backfill(&self) {
+        self.background.iter().for_each(Background::want);
     }
 
     /// True if a program's typed code relies on the schema.

@@ -17,7 +17,7 @@ use crate::storage::Lock;
 use crate::trace::{event, span};
 use crate::{Error, ErrorKind, Result};
 
-/// How long dropping a database waits for a backfill, and closing it for the state to be rebuilt.
+/// How long dropping a database waits for a backfill.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Inner {
@@ -65,11 +65,6 @@ impl Inner {
 
     /// Ends the work in the background; returns true if a backfill wasn't ended before its end.
     fn stop_threads(&self, patience: Duration) -> bool {
-        if let Some(image_state) = self.image() {
-            // Else the next opening would do it. Not for ever: it may wait for a transaction that was forgotten.
-            image_state.rebuilding().stop(PATIENCE);
-        }
-        self.rescuer.close();
         let is_imaged = self.background.as_ref().is_none_or(|it| it.stop(patience));
         if let Some(checkpointer) = &self.checkpointer {
             checkpointer.stop();

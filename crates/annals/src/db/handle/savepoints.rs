@@ -30,11 +30,6 @@ pub(in crate::db) struct Savepoints {
 }
 
 impl Savepoints {
-    /// True if none is set.
-    pub(in crate::db) const fn is_empty(&self) -> bool {
-        self.set.is_empty()
-    }
-
     /// Adds the next one.
     pub(in crate::db) fn add(&mut self, saved: Saved) -> Savepoint {
         let savepoint = Savepoint(self.count);

@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 use annals_storage::step;
 
 use crate::db::engine::core::Writing;
+use crate::db::engine::reopening;
 use crate::db::handle::inner::Inner;
 use crate::db::handle::sharing::Sharing;
 use crate::db::present::segment::Segment;
@@ -367,6 +368,9 @@ pub(in crate::db) fn pull(db: &Inner) -> Result<Snapshot> {
         db.refuse_unapplied()?;
         let mut writing = db.writing.lock();
         sharing.check_schema()?;
+        if let Some(image_state) = db.image() {
+            reopening::reopen_to_write(db, image_state, &mut writing);
+        }
         if sharing.users.are_any() {
             // Another thread waits for its commit: no other process has written since its turn began.
             return Ok(db.read());

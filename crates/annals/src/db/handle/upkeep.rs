@@ -289,10 +289,10 @@ impl Database {
     /// Returns the damage of the image, the page file beside the journal, found since it was opened, and the action
     /// for each: one sentence each, at most a hundred. Nothing is lost by that.
     ///
-    /// Data that doesn't verify when it is read isn't used any more. The state is rebuilt in the background, from an
-    /// older root of the image or from the journal. Reads and writes that don't need the damaged pages continue;
-    /// others wait for the rebuild, for [`Options::rebuild_timeout`](crate::Options::rebuild_timeout) at most, and then fail with kind
-    /// [`ErrorKind::PageLost`]. A transaction that has changed something already is one in any case.
+    /// Data that doesn't verify when it is read isn't used any more. A read or a transaction that needs it fails with kind
+    /// [`ErrorKind::PageLost`]. The next [`read`](Self::read) or [`begin`](Self::begin) opens the state again without
+    /// it, from an older root of the image or from the journal, and the next try succeeds. Snapshots from before stay as
+    /// they are: all that doesn't need the damaged data can be read.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
         let image_state = self.inner().image();

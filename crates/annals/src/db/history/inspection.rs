@@ -8,7 +8,7 @@ use crate::db::history::files::Files;
 use crate::db::image::opening::load;
 use crate::db::inspection::HistoryInspection;
 use crate::db::present::snapshot::Snapshot;
-use crate::image::{Guarded, Identity, Image, KeyFrame, image_name};
+use crate::image::{Damage, Guarded, Identity, Image, KeyFrame, image_name};
 use crate::journal::Survey;
 use crate::storage::{Directory, SystemClock};
 use crate::store::Pager;
@@ -34,7 +34,7 @@ pub(in crate::db) fn inspect(
     let journal_id = header.journal_id;
     let identity = Identity { journal_id, segment: u64::MAX, segment_hash: 0 };
     let (directory, name) = (directory.again(), image_name(journal));
-    let damage = Arc::default();
+    let damage = Arc::<Damage>::default();
     let newest = Image::frame(&directory, &name, &identity, &SystemClock, &damage, &|_| true);
     let KeyFrame { image, catalog, pin, .. } = newest.ok()??;
     let pager = Arc::new(Pager::new(Arc::new(Guarded(Arc::new(image))), 0, false));

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex};
 
 use crate::db::image::opening::{Begun, Found};
 use crate::db::image::pins::Pins;
-use crate::db::image::rebuilding::Rebuilding;
 use crate::db::image::spill::Spill;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
@@ -52,7 +51,8 @@ pub(in crate::db) struct ImageState {
     watching: AtomicUsize,
     /// The known damage of images.
     damage: Arc<Damage>,
-    rebuilding: Rebuilding,
+    /// Held while a thread swaps the state because a page of it is lost.
+    pub(in crate::db) reopening: Mutex<()>,
     /// While a backfill ends: the views that stores continued from.
     retired: Mutex<Option<Vec<Arc<View>>>>,
 }
@@ -199,7 +199,7 @@ impl ImageState {
             is_stuck: AtomicBool::new(false),
             watching: AtomicUsize::new(0),
             damage: Arc::clone(&found.damage),
-            rebuilding: Rebuilding::default(),
+            reopening: Mutex::default(),
             retired: Mutex::default(),
         }
     }
@@ -207,11 +207,6 @@ impl ImageState {
     /// Returns the known damage of images.
     pub(in crate::db) const fn damage(&self) -> &Arc<Damage> {
         &self.damage
-    }
-
-    /// Returns the rebuild that continues where the image is damaged.
-    pub(in crate::db) const fn rebuilding(&self) -> &Rebuilding {
-        &self.rebuilding
     }
 
     /// Returns true if no other process writes the image meanwhile, so that pages may be written ahead.

@@ -2,7 +2,7 @@
 //!
 //! In reading order: a [`report`] says what a backfill did; [`pins`] list the roots with readers. [`opening`] finds
 //! the image, and checks that the journal has its point, from which a [`survey`] continues. The [`image_state`] has the
-//! image's state, pages written ahead of a backfill ([`spill`]), and the state of [`rebuilding`] after damage;
+//! image's state, and pages written ahead of a backfill ([`spill`]);
 //! [`drafting`] writes changed pages. [`reading`] is for those who never write. [`verify`] examines an image without
 //! opening, and [`compare`]s views.
 
@@ -16,7 +16,6 @@ pub(in crate::db) mod inspection;
 pub(in crate::db) mod opening;
 pub(in crate::db) mod pins;
 pub(in crate::db) mod reading;
-pub(in crate::db) mod rebuilding;
 pub(in crate::db) mod report;
 pub(in crate::db) mod spill;
 pub(in crate::db) mod survey;

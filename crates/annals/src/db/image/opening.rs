@@ -257,7 +257,9 @@ impl Looking<'_> {
         let segment = found.head.header.segment;
         let is_before = |root: &Root| root.segment <= segment && root.point.txid <= until;
         let (name, clock) = (&found.name, &*self.clock);
-        let frame = Image::frame(self.directory, name, &identity, clock, &found.damage, &is_before);
+        let how =
+            Judging { access: Access::Read, damage: Some(&found.damage), is_whole: self.is_whole };
+        let frame = Image::frame(self.directory, name, &identity, clock, how, &is_before);
         match frame {
             Ok(Some(KeyFrame { image, root, catalog, pin })) => {
                 Ok(Looked::Pinned(Box::new(Usable { image, root, catalog }), pin))
@@ -307,13 +309,9 @@ impl Looking<'_> {
         Ok((replay, stopped.as_ref().map_or(end, |stopped| stopped.point), stopped))
     }
 
-    /// Replays all that is needed to know the state, up to the end of a commit at position `to`.
-    pub(in crate::db) fn replay_all(&self, to: u64) -> Result<(Replay, Point)> {
-        self.replay_all_over(to, None)
-    }
-
-    /// Does so, and may write changes larger than memory to an image.
-    pub(in crate::db) fn replay_all_over(
+    /// Replays all that is needed to know the state, up to the end of a commit at position `to`. May write changes
+    /// larger than memory to an image.
+    pub(in crate::db) fn replay_all(
         &self,
         to: u64,
         image_state: Option<&Arc<ImageState>>,
@@ -330,7 +328,8 @@ impl Looking<'_> {
             let mut found = self.find()?;
             let Some(begun) = &found.begun else { return Ok((found, None)) };
             let replayed = self.replay_to(begun, end.position);
-            match replayed.and_then(|(replay, point)| exactly(replay, point, end)) {
+            let store = replayed.and_then(|(replay, point)| exactly(replay, point, end));
+            match step!(OtherStateOpened, store, else Ok(begun.resume().finish().0)) {
                 Ok(store) => return Ok((found, Some(store))),
                 // The next one is another root.
                 Err(error) if error.kind() == ErrorKind::PageLost => {}
@@ -435,7 +434,7 @@ impl Looking<'_> {
 }
 
 /// Returns the store, if its end is exactly that of a commit.
-fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
+pub(in crate::db) fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),
         false => Err(Error::corrupt(

@@ -1,10 +1,8 @@
 //! Readers that start from the image: they never write, and their only lock is the pin of their root.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use crate::db::image::opening::{Begun, Found, Looking};
+use crate::db::image::opening::{Begun, Found, Looking, exactly};
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::progress::Watched;
@@ -14,7 +12,7 @@ use crate::image::{Damage, Identity, Image, Root, image_name};
 use crate::journal::{Point, Recovery, Rule, Survey};
 use crate::storage::Directory;
 use crate::store::{Store, View};
-use crate::{ErrorKind, Result};
+use crate::{Error, Result};
 
 /// The progress of the image, in bytes of the journal, at which a reader starts again from its newest root: about a
 /// hundredth of a second of replay.
@@ -29,10 +27,6 @@ pub(in crate::db) struct Reading {
     budget: u64,
     /// The known damage of images.
     damage: Arc<Damage>,
-    /// How much of it was known when the reader last began again.
-    known: AtomicUsize,
-    /// How long a read waits for the rebuild of a damaged page.
-    rebuild_timeout: Duration,
 }
 
 /// The beginning of a reader's state.
@@ -71,7 +65,7 @@ impl Reading {
         watched: &Watched<'_>,
         options: &Options,
     ) -> Result<(Self, Beginning)> {
-        let (damage, budget) = (Arc::default(), options.budget());
+        let (damage, budget) = (Arc::<Damage>::default(), options.budget());
         let looking = Looking {
             damage: Some(&damage),
             ..Looking::to_read(&directory, name, watched, budget)
@@ -86,8 +80,8 @@ impl Reading {
         findings.extend(stopped.iter().map(|stopped| stopped.unapplied.explain(&shown)));
         let unapplied = stopped.map(|stopped| stopped.unapplied);
         let name = name.to_owned();
-        let (known, rebuild_timeout) = (AtomicUsize::new(damage.count()), options.rebuild_timeout);
-        let reading = Self { directory, name, budget, damage, known, rebuild_timeout };
+        damage.end_opening(damage.count());
+        let reading = Self { directory, name, budget, damage };
         Ok((reading, Beginning { survey, replayed, identity, before, findings, unapplied }))
     }
 
@@ -101,44 +95,48 @@ impl Reading {
         &self.damage
     }
 
-    /// Returns how long a read waits for the rebuild of a damaged page.
-    pub(in crate::db) const fn rebuild_timeout(&self) -> Duration {
-        self.rebuild_timeout
+    /// True if a read found a page of the state lost. Of an image on another machine more would have to be fetched than
+    /// anybody asked for, up to the whole journal: there a page stays lost until the image is replaced.
+    pub(in crate::db) fn is_state_lost(&self) -> bool {
+        self.damage.is_state_lost() && !self.directory.is_remote()
     }
 
-    /// Begins again from an older root of the image or the journal, up to `to`, if more of the image was found
-    /// damaged since. A failure isn't an error: the reader continues unchanged.
-    pub(in crate::db) fn restart_from_other_root(
-        &self,
-        file: &JournalFile,
-        to: u64,
-    ) -> Option<Replayed> {
-        let count = self.damage.count();
-        if self.known.load(Ordering::Relaxed) == count {
-            return None;
+    /// Opens the state at a commit again without the lost pages: from an older root of the image, or the journal. A
+    /// failure is reported, and isn't an error: the reader continues unchanged.
+    pub(in crate::db) fn reopen(&self, file: &JournalFile, point: Point) -> Option<Replayed> {
+        let noted = self.damage.begin_opening();
+        match self.reopened(file, point) {
+            Ok(replayed) => {
+                self.damage.end_opening(noted);
+                Some(replayed)
+            }
+            Err(error) => {
+                self.damage.report(not_opened_again(&error));
+                None
+            }
         }
+    }
+
+    fn reopened(&self, file: &JournalFile, point: Point) -> Result<Replayed> {
         let looking = Looking {
             damage: Some(&self.damage),
             is_whole: true,
+            // Others may have brought the image forward since.
+            roots_until: Some(point.txid),
             ..Looking::to_read(&self.directory, &self.name, &*file.storage, self.budget)
         };
-        let replayed = loop {
-            let found = looking.find().ok()?;
-            let begun = found.begun.as_ref().filter(|begun| begun.root.segment == file.segment);
-            let Some(begun) = begun.filter(|begun| begun.root.point.position <= to) else {
-                let (replay, point) = looking.replay_all(to).ok()?;
-                break replayed(replay, point, 0);
-            };
-            match looking.replay_to(begun, to) {
-                Ok((replay, point)) => {
-                    break replayed(replay, point, file.reach(begun.root.point.position));
-                }
-                Err(error) if error.kind() == ErrorKind::PageLost => {}
-                Err(_) => return None,
+        let (found, store) = looking.state_at(point)?;
+        let (store, began) = match (store, &found.begun) {
+            (Some(store), Some(Begun { root, .. })) => {
+                (store, file.reach_of(root.segment, root.point.position))
+            }
+            _ => {
+                let (replay, end) = looking.replay_all(point.position, None)?;
+                (exactly(replay, end, point)?, 0)
             }
         };
-        self.known.store(count, Ordering::Relaxed);
-        Some(replayed)
+        let view = Arc::clone(store.published());
+        Ok(Replayed { store, view, point, began })
     }
 
     /// Starts again from the newest root of the image, up to `to`, if that has advanced far enough since `began`. A
@@ -238,6 +236,11 @@ pub(in crate::db) fn hard_position(survey: &Survey) -> u64 {
 /// counted from its beginning.
 fn reached(begun: &Begun) -> u64 {
     begun.root.point.position
+}
+
+/// Returns what is reported if a state can't be opened again.
+pub(in crate::db) fn not_opened_again(error: &Error) -> String {
+    format!("the state couldn't be opened again: {error}")
 }
 
 fn replayed(replay: Replay, point: Point, began: u64) -> Replayed {

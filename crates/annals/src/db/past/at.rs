@@ -22,7 +22,6 @@ use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
 use crate::db::replay::scan::Replay;
 use crate::db::replay::segments::{Past, Since};
-use crate::image::Damage;
 use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};
 use crate::journal::{FrameReader, Head, Point};
@@ -45,8 +44,6 @@ pub(in crate::db) struct Present<'p> {
     pub(in crate::db) clock: &'p dyn Clock,
     /// How much of the image may be kept in memory, in bytes.
     pub(in crate::db) budget: u64,
-    /// The known damage of images.
-    pub(in crate::db) damage: Arc<Damage>,
     /// The callback that may stop it, if there is one.
     pub(in crate::db) watch: Option<Watch>,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range as Ids;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use annals_schema::{FieldNumber, RowId, Schema, TableNumber, Value};
 
@@ -13,10 +13,9 @@ use crate::db::past::at::{Present, Through};
 use crate::db::present::snapshot::Published;
 use crate::db::progress::watch_of_reader;
 use crate::db::replay::segments::Since;
-use crate::image::Damage;
 use crate::journal::lock;
 use crate::storage::{self, Clock, SystemClock};
-use crate::store::{Past, PastRow, Rescue, Shown, View};
+use crate::store::{Past, PastRow, View};
 use crate::{ErrorKind, Result};
 
 /// A row with more versions than this is read from the whole state: finding it there takes less than these reads.
@@ -31,10 +30,6 @@ pub(in crate::db) struct Source {
     pub(in crate::db) clock: Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes; none: the default.
     pub(in crate::db) budget: Option<u64>,
-    /// The known damage of images.
-    pub(in crate::db) damage: Arc<Damage>,
-    /// Who rebuilds a view that has lost a page.
-    pub(in crate::db) rescue: Option<Weak<dyn Rescue>>,
 }
 
 /// A past state.
@@ -57,41 +52,23 @@ impl Source {
     pub(in crate::db) fn whole(&self, txid: u64) -> Result<Arc<View>> {
         let last = &self.published.file.past;
         let read = (txid, self.published.view.schema().commands().len());
-        let view = match last.after(read) {
-            Some(view) => view,
-            None => {
-                let view = self.present().view_of(txid, Through::Present)?;
-                last.keep(read, &view);
-                view
-            }
-        };
-        self.rescue(&view, Shown { txid, is_adapted: true });
+        if let Some(view) = last.after(read) {
+            return Ok(view);
+        }
+        let view = self.present().view_of(txid, Through::Present)?;
+        last.keep(read, &view);
         Ok(view)
     }
 
     pub(in crate::db) fn present(&self) -> Present<'_> {
-        let Self { published, clock, budget, damage, .. } = self;
-        let (published, damage) = (Arc::clone(published), Arc::clone(damage));
-        let budget = budget.unwrap_or_else(storage::memory_for_pages);
-        Present { published, clock: &**clock, budget, damage, watch: watch_of_reader() }
-    }
-
-    /// Makes reads of a view continue elsewhere if a page is lost.
-    pub(in crate::db) fn rescue(&self, view: &View, shown: Shown) {
-        if let Some(rescue) = &self.rescue {
-            view.rescued_by(rescue, shown);
-        }
+        let published = Arc::clone(&self.published);
+        let budget = self.budget.unwrap_or_else(storage::memory_for_pages);
+        Present { published, clock: &*self.clock, budget, watch: watch_of_reader() }
     }
 
     /// Begins with what is published, for reading changes.
     pub(in crate::db) fn of(published: &Arc<Published>) -> Self {
-        Self {
-            published: Arc::clone(published),
-            clock: Arc::new(SystemClock),
-            budget: None,
-            damage: Arc::default(),
-            rescue: None,
-        }
+        Self { published: Arc::clone(published), clock: Arc::new(SystemClock), budget: None }
     }
 
     /// Returns the state after a transaction, of which nothing is read yet; `None` if the history index doesn't lead

@@ -38,8 +38,7 @@ impl NearestRoot {
         header: &Header,
         txid: u64,
     ) -> Result<Option<Self>> {
-        let Present { clock, budget, damage, .. } = present;
-        let budget = *budget;
+        let Present { clock, budget, .. } = *present;
         if file.storage.has_fixed_len() {
             return Ok(None);
         }
@@ -50,7 +49,7 @@ impl NearestRoot {
         let last = file.roots_until.map_or(txid, |until| until.0.min(txid));
         let is_before =
             |root: &Root| root.segment <= header.segment && root.point.txid <= Txid(last);
-        let found = Image::frame(directory, &name, &identity, *clock, damage, &is_before);
+        let found = Image::frame(directory, &name, &identity, clock, &file.damage, &is_before);
         let Some(KeyFrame { image, root, catalog, pin }) = unless_remote(found)?.flatten() else {
             return Ok(None);
         };

@@ -10,7 +10,7 @@ use annals_schema::Txid;
 use arc_swap::ArcSwap;
 
 use crate::db::present::turns::{Claim, Turns};
-use crate::image::RootPin;
+use crate::image::{Damage, RootPin};
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, Head, lock};
 use crate::storage::{Access, Directory, Origin, Storage};
@@ -106,6 +106,8 @@ pub(in crate::db) struct JournalFile {
     /// The last transaction whose roots of the image are of this journal; `None`: all are.
     pub(in crate::db) roots_until: Option<Txid>,
     pub(in crate::db) exposed: ExposedRoots,
+    /// The damage that its handle found in images.
+    pub(in crate::db) damage: Arc<Damage>,
 }
 
 /// The roots of the image that other machines read. They begin again with a newer one if a pin is released, so nothing
@@ -210,7 +212,13 @@ impl JournalFile {
             past,
             roots_until: None,
             exposed,
+            damage: Arc::default(),
         }
+    }
+
+    /// Records damage of images where its handle does.
+    pub(in crate::db) fn noting_in(self, damage: &Arc<Damage>) -> Self {
+        Self { damage: Arc::clone(damage), ..self }
     }
 
     /// Fails in a process that was forked since.
@@ -251,7 +259,7 @@ impl JournalFile {
     /// Returns a segment after this one, which ended at a position.
     pub(in crate::db) fn next(&self, storage: Arc<dyn Storage>, segment: u64, end: u64) -> Self {
         let next = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
-        let next = next.behind(self.reach(end));
+        let next = next.behind(self.reach(end)).noting_in(&self.damage);
         if self.past.0.is_some() { next.keeping_past() } else { next }
     }
 
@@ -268,6 +276,7 @@ impl JournalFile {
         let storage =
             storage.map_err(|error| Error::io(format!("{name}: can't open it"), error))?;
         let earlier = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
+        let earlier = earlier.noting_in(&self.damage);
         let (kept, removed) = (Arc::clone(&self.kept), Arc::clone(&self.removed));
         Ok(Arc::new(Self { name, kept, removed, roots_until: self.roots_until, ..earlier }))
     }

@@ -256,7 +256,6 @@ pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Si
         published,
         clock: &SystemClock,
         budget: storage::memory_for_pages(),
-        damage: Arc::default(),
         watch: watch_of_reader(),
     }
     .then(txid)

@@ -23,12 +23,12 @@ use crate::db::changes::moment::Moment;
 use crate::db::handle::database::Database;
 use crate::db::handle::inner::Inner;
 use crate::db::history::{HistoryCheck, inspection, txid_of};
+use crate::db::image::ImageState;
 use crate::db::past::at::Through;
 use crate::db::past::lazy::Source;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::reader::Reader;
 use crate::storage::SystemClock;
-use crate::store::Shown;
 
 impl Database {
     /// Returns the last problem of the history index since the database was opened: it was rebuilt, or nothing could
@@ -234,10 +234,9 @@ impl Reader {
     }
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        let (published, reading) = (Arc::clone(self.read().here()?), &self.pulling().reading);
-        let (budget, damage) = (reading.budget(), Arc::clone(reading.damage()));
-        let (clock, rescue) = (Arc::new(SystemClock), Some(self.pulling().me()));
-        past(&Source { published, clock, budget: Some(budget), damage, rescue }, moment, through)
+        let published = Arc::clone(self.read().here()?);
+        let (clock, budget) = (Arc::new(SystemClock), Some(self.pulling().reading.budget()));
+        past(&Source { published, clock, budget }, moment, through)
     }
 
     /// Returns the changes of the transactions of a range, up to the last one loaded: see [`Database::changes`].
@@ -292,13 +291,8 @@ pub(in crate::db) fn past_of(
     moment: &Moment,
     through: Through,
 ) -> Result<Snapshot> {
-    let clock = Arc::clone(inner.clock());
-    let (budget, damage) = match inner.image() {
-        Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
-        None => (0, Arc::default()),
-    };
-    let rescue = Some(inner.rescue());
-    past(&Source { published, clock, budget: Some(budget), damage, rescue }, moment, through)
+    let budget = Some(inner.image().map_or(0, ImageState::budget));
+    past(&Source { published, clock: Arc::clone(inner.clock()), budget }, moment, through)
 }
 
 /// Returns the state at a moment: of the present schema one that is made when it is read.
@@ -312,10 +306,7 @@ fn past(source: &Source, moment: &Moment, through: Through) -> Result<Snapshot> 
     {
         return Ok(Snapshot::new(Arc::new(published)));
     }
-    let then = source.present().after(txid, through)?;
-    let is_adapted = through == Through::Present;
-    source.rescue(&then.published.view, Shown { txid, is_adapted });
-    Ok(then)
+    source.present().after(txid, through)
 }
 
 impl Snapshot {

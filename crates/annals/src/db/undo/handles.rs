@@ -6,7 +6,6 @@ use annals_schema::{RowId, Table, TableNumber, Txid};
 
 use crate::db::changes::moment::Moment;
 use crate::db::changes::rows::{Key, fitted, load};
-use crate::db::engine::rebuild::recover_from_lost_page;
 use crate::db::handle::transaction::Transaction;
 use crate::db::past::at::Through;
 use crate::db::past::lazy::Source;
@@ -15,7 +14,7 @@ use crate::db::undo::erased::Erased;
 use crate::db::undo::obstacles::conflict;
 use crate::db::undo::revert;
 use crate::db::undo::steps::Step;
-use crate::{ErrorKind, Obstacle, Result};
+use crate::{Obstacle, Result};
 
 impl Transaction<'_> {
     /// Restores a row as it was at a moment, by ordinary changes: it is inserted again with its id, or deleted as
@@ -53,7 +52,7 @@ impl Transaction<'_> {
         moment: impl Into<Moment>,
     ) -> Result<()> {
         let moment = moment.into();
-        as_one(self, |tx| restore(tx, (table, id), &moment))
+        self.savepoint(|tx| restore(tx, (table, id), &moment))
     }
 
     /// Undoes an earlier transaction: the rows that it inserted are deleted, those that it deleted are inserted again
@@ -97,7 +96,7 @@ impl Transaction<'_> {
     /// `Invalid`: it changed the schema, or no rows of the present tables. `Corrupt`, `Io`. The commit returns
     /// `Unique` and `Reference` for other changes of the same transaction.
     pub fn revert(&mut self, txid: Txid) -> Result<()> {
-        as_one(self, |tx| revert::revert(tx, &tx.published(), txid.0))
+        self.savepoint(|tx| revert::revert(tx, &tx.published(), txid.0))
     }
 }
 
@@ -146,21 +145,4 @@ fn later_table(
     };
     let reason = format!("the table was created later{other}");
     Ok(Some(Obstacle::new(&table.name, id, reason)))
-}
-
-/// Does something wholly or not at all: again, where a page is lost and the transaction had changed nothing before.
-fn as_one(
-    tx: &mut Transaction<'_>,
-    mut undo: impl FnMut(&mut Transaction<'_>) -> Result<()>,
-) -> Result<()> {
-    loop {
-        let had_changed = !tx.is_empty() || !tx.savepoints.is_empty();
-        match tx.savepoint(&mut undo) {
-            Err(error) if error.kind() == ErrorKind::PageLost => {
-                let core = tx.database;
-                recover_from_lost_page(core, &mut tx.writing, had_changed, error)?;
-            }
-            done => return done,
-        }
-    }
 }

@@ -6,7 +6,7 @@ use annals::storage::Directory;
 use annals::storage::simulated::{SimulatedDisk, is_power_off};
 use annals::{BackfillMode, Database, ErrorKind, Options, Reader, Snapshot, inspect_in};
 
-use super::history::{Checked, History, State};
+use super::history::{Checked, History, State, is_off};
 use super::judge;
 use super::workload::Step;
 use super::world::{End, Errors, NAME, Sharing, Stop, World};
@@ -95,7 +95,7 @@ impl Others {
             let Some(database) = process.database.as_ref().filter(|_| with_writers) else {
                 continue;
             };
-            if let Some(shown) = shown(database.pull())? {
+            if let Some(shown) = shown(disk, database.pull())? {
                 self.shown.push((number, shown));
             }
         }
@@ -110,7 +110,7 @@ impl Others {
                 }
             }
             let Some(reader) = &watcher.reader else { continue };
-            if let Some(shown) = shown(reader.pull())? {
+            if let Some(shown) = shown(disk, reader.pull())? {
                 self.shown.push((self.processes.len() + number, shown));
             }
         }
@@ -119,11 +119,11 @@ impl Others {
 }
 
 /// Returns what somebody was shown; none if the power is off.
-fn shown(pulled: annals::Result<Snapshot>) -> Checked<Option<Shown>> {
+fn shown(disk: &SimulatedDisk, pulled: annals::Result<Snapshot>) -> Checked<Option<Shown>> {
     let shown = pulled.and_then(|snapshot| Ok((snapshot.txid().0, State::of(&snapshot)?)));
     match shown {
         Ok(shown) => Ok(Some(shown)),
-        Err(error) if is_power_off(&error) => Ok(None),
+        Err(error) if is_off(disk, &error) => Ok(None),
         Err(error) => Err(format!("pulling: {error:?}")),
     }
 }

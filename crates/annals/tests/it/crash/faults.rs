@@ -46,7 +46,7 @@ fn a_full_disk_fails_commits_and_nothing_else() {
             assert_eq!(error.kind(), ErrorKind::Io, "{text}");
             let says = ["is rolled back", "journal", "no space left"];
             assert!(says.iter().all(|part| text.contains(part)), "{text}");
-            world.history.shows_the_newest(&world.database().read()).unwrap();
+            world.history.shows_the_newest(&world.disk, &world.database().read()).unwrap();
             judge::only_zeros_follow(&world.disk, world.database()).unwrap();
         }
         world.disk.free_space();
@@ -115,7 +115,7 @@ fn a_failed_flush_is_final_until_the_database_is_opened_again() {
         explorer.every_state("failed-flush", &states, &world.history, 1).unwrap();
 
         let database = world.database();
-        world.history.shows_the_newest(&database.read()).unwrap();
+        world.history.shows_the_newest(&world.disk, &database.read()).unwrap();
         for _ in 0..2 {
             let error = database.begin().map(drop).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Poisoned, "{error:?}");
@@ -172,7 +172,8 @@ fn reads_that_go_wrong_make_nothing_permanent() {
                     }
                     Ok(database) => {
                         // The process died, but not the machine: nothing acknowledged is gone.
-                        let shown = history.clone().opened(database, history.acknowledged());
+                        let at_least = history.acknowledged();
+                        let shown = history.clone().opened(&disk, database, at_least);
                         assert_eq!(shown, Ok(()), "{place}");
                     }
                 }

@@ -1,11 +1,20 @@
 //! What a database must, may and must not hold after a crash.
 
 use annals::journal::format::hash;
-use annals::storage::simulated::is_power_off;
-use annals::{Blob, BlobReader, Database, ErrorKind, Level, Snapshot, Transaction, ValueRef, View};
+use annals::storage::Directory as _;
+use annals::storage::simulated::{SimulatedDisk, is_power_off};
+use annals::{
+    Blob, BlobReader, Database, Error, ErrorKind, Level, Snapshot, Transaction, ValueRef, View,
+};
 
 /// What a test gives when a promise is broken: a text that says which.
 pub(super) type Checked<T = ()> = Result<T, String>;
+
+/// True if an error is that there is no power. A page that can't be read is lost for its readers, whatever the reason: also
+/// where the power is off, or their process is dead.
+pub(super) fn is_off(disk: &SimulatedDisk, error: &Error) -> bool {
+    is_power_off(error) || (error.kind() == ErrorKind::PageLost && disk.list().is_err())
+}
 
 /// One state of the database, by a hash of all it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +113,7 @@ pub(super) struct History {
 impl History {
     pub(super) fn new() -> Self {
         let nothing = annals::store::Store::new();
-        let none = &|_| Err(annals::Error::new(ErrorKind::NotFound, ""));
+        let none = &|_| Err(Error::new(ErrorKind::NotFound, ""));
         let empty = State::with(nothing.view(), none).unwrap();
         Self { states: vec![empty], durable: 0, pending: Vec::new(), opened: false, hard: 0 }
     }
@@ -211,9 +220,14 @@ impl History {
     }
 
     /// As [`opened`](Self::opened), where others have the file open: nothing need have been flushed.
-    pub(super) fn joined(&mut self, database: &Database, at_least: usize) -> Checked {
+    pub(super) fn joined(
+        &mut self,
+        disk: &SimulatedDisk,
+        database: &Database,
+        at_least: usize,
+    ) -> Checked {
         let durable = self.durable;
-        self.opened(database, at_least)?;
+        self.opened(disk, database, at_least)?;
         self.durable = durable;
         Ok(())
     }
@@ -240,11 +254,16 @@ impl History {
 
     /// Checks what an opening shows: one of the states from `at_least` on, whole. That is the
     /// history from now on, and it is durable.
-    pub(super) fn opened(&mut self, database: &Database, at_least: usize) -> Checked {
+    pub(super) fn opened(
+        &mut self,
+        disk: &SimulatedDisk,
+        database: &Database,
+        at_least: usize,
+    ) -> Checked {
         let snapshot = database.read();
         match snapshot.check() {
             // An opening doesn't fail with the image, so it may end when the power is off.
-            Err(error) if !is_power_off(&error) => {
+            Err(error) if !is_off(disk, &error) => {
                 return Err(format!("the store isn't consistent: {error}"));
             }
             _ => {}
@@ -261,16 +280,16 @@ impl History {
         if database.recovered().unclean {
             self.hard = snapshot.point().txid.0;
         }
-        self.shows_the_newest(&snapshot)
+        self.shows_the_newest(disk, &snapshot)
     }
 
     /// Checks that a snapshot is the newest state. Without power there is nothing to be seen.
-    pub(super) fn shows_the_newest(&self, snapshot: &Snapshot) -> Checked {
+    pub(super) fn shows_the_newest(&self, disk: &SimulatedDisk, snapshot: &Snapshot) -> Checked {
         match State::of(snapshot) {
             Ok(state) if state == self.newest() => Ok(()),
             Ok(_) => Err(format!("is not the state after transaction {}", self.acknowledged())),
-            Err(error) if is_power_off(&error) => Ok(()),
-            Err(error) => Err(format!("a blob can't be read: {error:?}")),
+            Err(error) if is_off(disk, &error) => Ok(()),
+            Err(error) => Err(format!("a row or a blob can't be read: {error:?}")),
         }
     }
 }

@@ -2,7 +2,6 @@
 //! while they continue.
 
 use annals::journal::format::hash;
-use annals::storage::simulated::is_power_off;
 use annals::{
     BackfillMode, BackfillOutcome, Backfilled, Database, Error, ErrorKind, Level, Snapshot,
 };
@@ -67,7 +66,7 @@ impl World {
             Err(error) if self.errors == Errors::Fatal || !is_of_image(&error) => {
                 return Ok(Err(error));
             }
-            Err(error) if is_power_off(&error) => return Ok(Err(error)),
+            Err(error) if self.is_off(&error) => return Ok(Err(error)),
             Err(error) => {
                 self.failed(&error)?;
                 return match database.begin().map(drop) {
@@ -123,7 +122,7 @@ impl World {
     fn told(&mut self, told: annals::Result<Backfilled>) -> Result<(), Stop> {
         match told {
             Ok(done) => self.advanced(&done),
-            Err(error) if self.errors == Errors::Fatal || is_power_off(&error) => Ok(()),
+            Err(error) if self.errors == Errors::Fatal || self.is_off(&error) => Ok(()),
             Err(error) => self.failed(&error),
         }
     }
@@ -171,7 +170,7 @@ impl World {
             };
             let text = match found {
                 Ok(found) if found == *state => continue,
-                Err(error) if is_power_off(&error) => return Err(Stop::Died),
+                Err(error) if self.is_off(&error) => return Err(Stop::Died),
                 Ok(_) => format!("a snapshot of transaction {} has changed", snapshot.txid()),
                 Err(error) => format!("a snapshot of {} is gone: {error:?}", snapshot.txid()),
             };

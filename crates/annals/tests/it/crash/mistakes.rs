@@ -12,7 +12,7 @@ use super::explore::{Effort, Explorer};
 use super::history::Checked;
 use super::images::{apart, failed_flush, growth, older_root, postponed};
 use crate::image::cut::refused;
-use crate::image::damage::read_over_damage;
+use crate::image::damage::{flipped_each, read_over_damage};
 use crate::image::drop_roots::{frames_dropped, none_published};
 use crate::image::seen::{outlived, seen};
 use crate::replica::crash::explore as pushed;
@@ -22,7 +22,7 @@ use crate::segments::opening::border;
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 51] = [
+const TESTS: [Test; 52] = [
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
     ("power_cut_at_every_operation", "mixed", Explorer::power),
@@ -66,6 +66,9 @@ const TESTS: [Test; 51] = [
         panics(none_published)
     }),
     ("a_journal_that_was_cut_before_its_image_is_not_gone_on_with", "once", |_, _| panics(refused)),
+    ("a_flipped_bit_gives_the_right_answer_or_page_lost_and_then_the_right_one", "once", |_, _| {
+        panics(flipped_each)
+    }),
     ("who_only_reads_goes_on_alone", "once", |_, _| panics(read_over_damage)),
     ("a_recovery_that_crashes_is_repeated_with_the_same_end", "once", |_, _| {
         panics(|| {

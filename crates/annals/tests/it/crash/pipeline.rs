@@ -92,7 +92,7 @@ impl World {
             }
         }
         self.history.see(database)?;
-        match self.history.shows_the_newest(&database.read()) {
+        match self.history.shows_the_newest(&self.disk, &database.read()) {
             Err(_) if self.is_misread() => Ok(()),
             shown => Ok(shown?),
         }

@@ -83,17 +83,17 @@ fn misread(
             }
             disk.clear_plan();
             let again = world.try_open().map_err(|error| format!("lost for good: {error:?}"))?;
-            shows(history, &again, at_least)
+            shows(&disk, history, &again, at_least)
         }
         Ok(database) => {
             disk.clear_plan();
             judge::opened(&disk, &before, &database)
                 .map_err(|text| format!("{text}\n{}", disk.transcript()))?;
-            shows(history, &database, at_least)
+            shows(&disk, history, &database, at_least)
         }
     }
 }
 
-fn shows(history: &History, database: &Database, at_least: usize) -> Checked {
-    history.clone().opened(database, at_least)
+fn shows(disk: &SimulatedDisk, history: &History, database: &Database, at_least: usize) -> Checked {
+    history.clone().opened(disk, database, at_least)
 }

@@ -82,7 +82,7 @@ fn garbage_is_never_shown() {
         match result.unwrap_or_else(|_| panic!("{place}: panicked")) {
             Ok(database) => {
                 opened += 1;
-                let shown = history.clone().opened(&database, 0);
+                let shown = history.clone().opened(disk, &database, 0);
                 assert_eq!(shown, Ok(()), "{place}");
                 let cut = database.recovered().cut.as_ref();
                 let is_saved =

@@ -8,7 +8,7 @@ use annals::storage::{Clock, Directory};
 use annals::{Database, Error, ErrorKind, Level, Options, Transaction};
 
 use super::changes::{define, erase, parts, stream, write, write_sized};
-use super::history::{Checked, History, State};
+use super::history::{Checked, History, State, is_off};
 use super::imaging::Imaging;
 use super::workload::Step;
 
@@ -128,14 +128,14 @@ impl World {
         }
         let database = opened.map_err(|error| self.stop("opening", &error))?;
         let before = self.history.clone();
-        let opened = match self.history.opened(&database, at_least) {
+        let opened = match self.history.opened(&self.disk, &database, at_least) {
             _ if self.sharing.is_some_and(|sharing| sharing.joins) => {
                 self.history = before;
-                self.history.joined(&database, at_least)
+                self.history.joined(&self.disk, &database, at_least)
             }
             Err(_) if self.errors == Errors::Misreads => {
                 self.history = before;
-                self.history.opened(&database, at_least)
+                self.history.opened(&self.disk, &database, at_least)
             }
             opened => opened,
         };
@@ -249,9 +249,9 @@ impl World {
         Stop::Broken(format!("{doing}: {error:?}"))
     }
 
-    /// True if an error is of the power that is off. Of a page that can't be read only the first read says so.
-    fn is_off(&self, error: &Error) -> bool {
-        is_power_off(error) || (error.kind() == ErrorKind::PageLost && self.disk.is_off())
+    /// True if an error is that there is no power.
+    pub(super) fn is_off(&self, error: &Error) -> bool {
+        is_off(&self.disk, error)
     }
 
     /// Takes an error for a fault that is of no consequence, unless errors are fatal.
@@ -372,9 +372,11 @@ impl World {
         };
         self.history.see(database)?;
         let now = database.read();
-        match self.history.shows_the_newest(&now) {
+        match self.history.shows_the_newest(&self.disk, &now) {
             // A read may go wrong once; what is on the disk, and in memory, doesn't.
-            Err(_) if self.errors == Errors::Misreads => self.history.shows_the_newest(&now),
+            Err(_) if self.errors == Errors::Misreads => {
+                self.history.shows_the_newest(&self.disk, &now)
+            }
             shown => shown,
         }
         .map_err(Stop::Broken)

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use annals::storage::MemoryDirectory;
 use annals::{
-    BackfillMode, Command, Database, Moment, Reader, RowChange, RowId, Timestamp, Txid, Value,
-    ValueRef,
+    BackfillMode, Command, Database, ErrorKind, Moment, Reader, Result, RowChange, RowId,
+    Timestamp, Txid, Value, ValueRef,
 };
 
 use super::damage::{bytes, put};
@@ -117,8 +117,8 @@ impl Told {
             1 => self.at(reader, Moment::Time(Timestamp(time(some).0 + 7)), some, id),
             2 => self.at(reader, Moment::Txid(annals::Txid(some)), some, id),
             3 => {
-                let found =
-                    reader.read().differences(annals::Txid(some), annals::Txid(other)).unwrap();
+                let (from, to) = (annals::Txid(some), annals::Txid(other));
+                let found = again(|| reader.read().differences(from, to));
                 assert_eq!(found, differences(self.state(some), self.state(other)));
             }
             4 => {
@@ -137,10 +137,13 @@ impl Told {
     }
 
     fn at(&self, reader: &Reader, moment: Moment, txid: u64, id: u64) {
+        let row = again(|| {
+            let then = reader.at(moment.clone())?;
+            assert_eq!(then.txid(), annals::Txid(txid));
+            let row = then.table(CITY)?.find(RowId(id))?;
+            Ok(row.map(|row| [0, 1].map(|at| row.value(annals::FieldNumber(at)).to_value())))
+        });
         let then = reader.at(moment).unwrap();
-        assert_eq!(then.txid(), annals::Txid(txid));
-        let row = then.table(CITY).unwrap().find(RowId(id)).unwrap();
-        let row = row.map(|row| [0, 1].map(|at| row.value(annals::FieldNumber(at)).to_value()));
         let expected = self.state(txid).get(&id);
         assert_eq!(row.as_ref().map(|row| row.as_slice()), expected.map(Vec::as_slice));
         assert_eq!(then.table(CITY).unwrap().len(), self.state(txid).len() as u64);
@@ -179,12 +182,20 @@ fn differences(from: &Rows, to: &Rows) -> Vec<RowChange> {
 }
 
 fn content(database: &Database) -> Rows {
-    let now = database.read();
-    let row = |row: annals::Result<annals::Row<'_>>| {
-        let row = row.unwrap();
-        (row.id().0, [0, 1].map(|at| row.value(annals::FieldNumber(at)).to_value()).to_vec())
+    let row = |row: Result<annals::Row<'_>>| {
+        let row = row?;
+        let values = [0, 1].map(|at| row.value(annals::FieldNumber(at)).to_value());
+        Ok((row.id().0, values.to_vec()))
     };
-    now.table(CITY).unwrap().rows().map(row).collect()
+    again(|| database.read().table(CITY)?.rows().map(row).collect())
+}
+
+/// Asks something; again, if a page was lost: then it is known.
+fn again<T>(ask: impl Fn() -> Result<T>) -> T {
+    match ask() {
+        Err(error) if error.kind() == ErrorKind::PageLost => ask().unwrap(),
+        answer => answer.unwrap(),
+    }
 }
 
 #[test]
@@ -264,24 +275,16 @@ fn index_is_replaced(told: &Told) -> bool {
 /// Reverts the last transaction, or restores the rows that it changed.
 fn undo(told: &Told, database: &Database, is_restored: bool) {
     let last = told.last();
-    database
-        .write(|tx| {
+    again(|| {
+        database.write(|tx| {
             if !is_restored {
                 return tx.revert(annals::Txid(last));
             }
             let ids = differences(told.state(last - 1), told.state(last)).into_iter();
             ids.map(|change| change.id).try_for_each(|id| tx.restore(CITY, id, Txid(last - 1)))
         })
-        .unwrap();
+    });
     assert!(content(database) == *told.state(last - 1));
-    database
-        .write(|tx| {
-            tx.update(
-                CITY,
-                RowId(*told.state(last - 1).keys().next().unwrap()),
-                PEOPLE,
-                ValueRef::UInt32(1),
-            )
-        })
-        .unwrap();
+    let first = RowId(*told.state(last - 1).keys().next().unwrap());
+    again(|| database.write(|tx| tx.update(CITY, first, PEOPLE, ValueRef::UInt32(1))));
 }

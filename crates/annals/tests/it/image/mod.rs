@@ -8,6 +8,7 @@ mod dropped;
 mod full_disk;
 mod larger;
 mod renewed;
+mod reopened;
 pub(crate) mod seen;
 mod shared;
 mod tail;
