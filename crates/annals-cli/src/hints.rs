@@ -29,6 +29,9 @@ fn hint(error: &Error) -> Option<String> {
             let whole = format!("{}.annals", path(": there is no such file")?);
             Path::new(&whole).is_file().then(|| format!("did you mean {whole}?"))
         }
+        ErrorKind::PageLost => {
+            Some("or delete the image, which the journal can make again".to_owned())
+        }
         _ => None,
     }
 }

@@ -30,7 +30,7 @@ use std::io::{BufRead, ErrorKind as IoKind, Write};
 use std::process::ExitCode;
 
 use annals::storage::Directory;
-use annals::{Database, Level};
+use annals::{Database, ErrorKind, Level};
 use clap::{Parser, Subcommand};
 
 /// The status of a command that didn't fail.
@@ -137,7 +137,7 @@ pub fn main(has_output: bool) -> ExitCode {
             return if wrong || !printed { ExitCode::from(1) } else { ExitCode::SUCCESS };
         }
     };
-    match run(&cli.command) {
+    match run_soundly(&cli.command) {
         // It succeeded with the state before a commit that doesn't apply.
         Ok(Outcome::Done) if commands::is_behind() => ExitCode::from(1),
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -153,6 +153,20 @@ pub fn main(has_output: bool) -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+/// Runs a command. One that only reads, and finds a page of an image lost, is run again without that page.
+fn run_soundly(command: &Command) -> annals::Result<Outcome> {
+    let mut ended = run(command);
+    if ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::PageLost)
+        && command.can_be_repeated()
+        && output::take_back()
+    {
+        progress::verify_images();
+        ended = run(command);
+    }
+    output::let_go();
+    ended
 }
 
 /// Runs a script as `annals shell` does with standard input: to its end, or to its first error, after
@@ -269,6 +283,18 @@ fn run(command: &Command) -> annals::Result<Outcome> {
 }
 
 impl Command {
+    /// True if it changes nothing, and finds the same input again.
+    const fn can_be_repeated(&self) -> bool {
+        match self {
+            Self::Log(_) | Self::Diff(_) | Self::History(_) | Self::Blame(_) => true,
+            Self::Dump(_) | Self::Info(_) | Self::Export(_) => true,
+            #[cfg(feature = "sqlite")]
+            Self::Sql(_) => true,
+            Self::Schema(arguments) => arguments.only_shows(),
+            _ => false,
+        }
+    }
+
     /// Returns the status if the reader closed standard output before its end (`annals log F | head`), which needs no
     /// message: that of success, if the command only shows something.
     const fn status_without_reader(&self) -> u8 {

@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use annals::storage::Interrupts;
 use annals::{Error, ErrorKind, Result};
@@ -28,6 +29,9 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// The bytes that are written at once.
+const BUFFER: usize = 1 << 16;
+
 /// Set if the program was given no standard output.
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -44,7 +48,56 @@ pub(crate) fn has_lost_reader() -> bool {
     HAS_LOST_READER.load(Ordering::Relaxed)
 }
 
-/// Standard output, locked for the whole command; or its replacement.
+/// What was written to standard output and isn't there yet; `None`: something is.
+static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(Some(Vec::new()));
+
+fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns how much of it is held back, in bytes.
+fn most_held() -> usize {
+    if io::stdout().is_terminal() { BUFFER } else { 16 * BUFFER }
+}
+
+/// Standard output. Its beginning is held back until somebody waits for it, so that a command that failed can be run
+/// again.
+struct Standard;
+
+impl Write for Standard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut held = held();
+        match &mut *held {
+            Some(held) if held.len() + bytes.len() <= most_held() => {
+                held.extend_from_slice(bytes);
+                return Ok(bytes.len());
+            }
+            _ => pass(&mut held)?,
+        }
+        io::stdout().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        pass(&mut held())?;
+        io::stdout().flush()
+    }
+}
+
+fn pass(held: &mut Option<Vec<u8>>) -> io::Result<()> {
+    held.take().map_or(Ok(()), |held| io::stdout().write_all(&held))
+}
+
+/// Takes back what was written; false: some of it can't be.
+pub(crate) fn take_back() -> bool {
+    held().as_mut().map(Vec::clear).is_some()
+}
+
+/// Writes what is held back yet, for a command that has failed.
+pub(crate) fn let_go() {
+    let _ = Standard.flush();
+}
+
+/// Standard output; or its replacement.
 pub(crate) struct Output {
     writer: BufWriter<Box<dyn Write>>,
     interrupts: Option<Rc<Interrupts>>,
@@ -84,14 +137,14 @@ impl Output {
             false => Self {
                 is_standard: true,
                 is_terminal: io::stdout().is_terminal(),
-                ..Self::to(io::stdout().lock())
+                ..Self::to(Standard)
             },
         }
     }
 
     /// Writes elsewhere.
     pub(crate) fn to(writer: impl Write + 'static) -> Self {
-        let writer = BufWriter::with_capacity(1 << 16, Box::new(writer) as _);
+        let writer = BufWriter::with_capacity(BUFFER, Box::new(writer) as _);
         Self {
             writer,
             interrupts: None,

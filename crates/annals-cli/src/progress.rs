@@ -1,6 +1,7 @@
 //! The bar that a person sees while a large file is read. Every command opens files through here.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,10 +13,19 @@ use crate::files;
 /// The duration from which a progress bar is shown.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Set once a page of an image was found lost.
+static VERIFIES: AtomicBool = AtomicBool::new(false);
+
+/// Makes all databases that are opened from now on do without lost pages of their images.
+pub(crate) fn verify_images() {
+    VERIFIES.store(true, Ordering::Relaxed);
+}
+
 /// Returns the default options, with a bar on standard error if that is a terminal.
 pub(crate) fn options() -> Options {
     let bar = Bar::new();
-    Options::new().on_progress(move |progress| {
+    let options = Options::new().verify_image(VERIFIES.load(Ordering::Relaxed));
+    options.on_progress(move |progress| {
         bar.show(progress);
         ControlFlow::Continue(())
     })

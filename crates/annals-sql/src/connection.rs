@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use annals::{Result, Schema, Snapshot};
+use annals::{Error, Result, Schema, Snapshot};
 use rusqlite::config::DbConfig;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::ffi::ErrorCode;
@@ -14,7 +14,7 @@ use rusqlite::{Batch, Statement};
 use crate::attach::Attaching;
 use crate::error::SqlError;
 use crate::functions::{self, Find};
-use crate::host::survive_forks;
+use crate::host::{survive_forks, unreadable};
 use crate::limits::{Ended, Limits, Watch, confine, keep, keep_in_memory};
 use crate::session::{Session, Source};
 use crate::shape::Tables;
@@ -324,6 +324,9 @@ impl Connection {
     /// Returns an error of SQLite as one of ours.
     fn explain(&self, error: rusqlite::Error) -> SqlError {
         let limits = self.limits();
+        if let Some(kind) = unreadable(&error) {
+            return SqlError::Other(Error::new(kind, said(error)));
+        }
         let code = error.sqlite_error_code();
         match (code, self.watch.ended()) {
             (Some(ErrorCode::OperationInterrupted), Ended::Time) => SqlError::Time(limits.time),

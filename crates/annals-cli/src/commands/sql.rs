@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use annals::{Error, Reader, Result};
 use annals_sql::Connection;
@@ -65,6 +66,18 @@ fn open(path: &Path, access: &Access) -> Result<Asking> {
     Ok(Asking::File(Box::new(Connection::open(Reader::clone(&opened))?)))
 }
 
+/// Returns the statements that standard input has; also to a command that is run again.
+fn piped() -> Result<String> {
+    static READ: OnceLock<String> = OnceLock::new();
+    if READ.get().is_none() {
+        let mut sql = String::new();
+        let read = std::io::stdin().lock().read_to_string(&mut sql);
+        read.map_err(|error| Error::io("cannot read the statements", error))?;
+        let _ = READ.set(sql);
+    }
+    Ok(READ.get().cloned().unwrap_or_default())
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let mut asking = open(&arguments.file, &arguments.access)?;
@@ -76,12 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             interactive::run(&mut asking, printing, !arguments.no_history)?;
             return Ok(Outcome::Done);
         }
-        None => {
-            let mut sql = String::new();
-            let read = std::io::stdin().lock().read_to_string(&mut sql);
-            read.map_err(|error| Error::io("cannot read the statements", error))?;
-            sql
-        }
+        None => piped()?,
     };
     let parameters = parameters(&arguments.parameters)?;
     let mut ask =

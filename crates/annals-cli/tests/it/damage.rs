@@ -234,3 +234,56 @@ fn a_damaged_compressed_file_is_damage_and_not_an_error_of_the_disk() {
         assert_ne!(output.status.code(), Some(1), "byte {place}: {errors}");
     }
 }
+
+/// Programs that ask once and end would meet the page each time.
+#[test]
+fn a_lost_page_of_the_image_stops_no_program_twice() {
+    const ASK: &str = "SELECT count(*), sum(length(note)), max(name) FROM person";
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let mut script =
+        "create_table person\nadd_field person name string\nadd_field person note string\n"
+            .to_owned();
+    script += "create_unique_index by_name person name\ncommit\n";
+    for row in 0..1500_u64 {
+        let mixed = row.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        script += &format!("insert person \"{mixed:016x}\" \"{:o}\"\n", mixed.rotate_left(17));
+    }
+    succeed(dir, &["shell", "a.annals"], &script);
+    succeed(dir, &["backfill", "a.annals"], "");
+    let (journal, image) = (dir.join("a.annals"), dir.join("a.annals-image"));
+    let sound = [&journal, &image].map(|file| fs::read(file).unwrap());
+    let ask = |words: &[&str], input: &str| run(dir, words, input.as_bytes());
+    let reading: [(&[&str], &str); 4] = [
+        (&["sql", "a.annals", ASK], ""),
+        (&["sql", "a.annals"], ASK),
+        (&["dump", "a.annals"], ""),
+        (&["export", "csv", "a.annals", "person"], ""),
+    ];
+    let wanted = reading.map(|(words, input)| succeed(dir, words, input));
+    let (mut met, mut refused) = (0, 0);
+    for place in (12_288..sound[1].len()).step_by(4096) {
+        let _ = fs::remove_file(dir.join("a.annals-image-damaged"));
+        let mut damaged = sound[1].clone();
+        damaged[place + 12] ^= 1;
+        fs::write(&journal, &sound[0]).unwrap();
+        fs::write(&image, damaged).unwrap();
+        for ((words, input), wanted) in reading.iter().zip(&wanted) {
+            let output = ask(words, input);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let is_right = output.status.success() && output.stdout == wanted.as_bytes();
+            assert!(is_right, "{words:?}, {place}: {errors}");
+            met += usize::from(errors.contains("damaged"));
+        }
+        // A transaction isn't begun again by the program; but its end leaves an image without the page.
+        let insert = ["shell", "a.annals"];
+        if !ask(&insert, "insert person \"x\" \"1\"\n").status.success() {
+            refused += 1;
+            succeed(dir, &insert, "insert person \"x\" \"1\"\n");
+        }
+        succeed(dir, &insert, "insert person \"y\" \"1\"\n");
+        let rows = succeed(dir, &["sql", "a.annals", "SELECT count(*) FROM person"], "");
+        assert!(rows.contains("1502"), "{place}: {rows}");
+    }
+    assert!(met > 40 && refused > 0, "{met} met, {refused} refused");
+}

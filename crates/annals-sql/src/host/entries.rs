@@ -313,6 +313,7 @@ unsafe extern "C" fn column(
         };
         let len = c_int::try_from(fault.message.len()).unwrap_or(0);
         ffi::sqlite3_result_error(context, fault.message.as_ptr().cast(), len);
+        ffi::sqlite3_result_error_code(context, fault.code);
         fault.code
     }
 }

@@ -17,6 +17,7 @@ mod values;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use annals::ErrorKind;
 use rusqlite::ffi;
 
 pub(crate) use asked::{Answer, Asked, Op, Order, Term};
@@ -97,10 +98,27 @@ impl Fault {
     }
 }
 
+/// The codes of SQLite by which a failure to read the database is told from a wrong statement. They aren't those of a
+/// failure to read SQLite's own files, which would end a transaction that changes other tables.
+const UNREADABLE: [(ErrorKind, c_int); 3] = [
+    (ErrorKind::PageLost, ffi::SQLITE_ERROR | 100 << 8),
+    (ErrorKind::Corrupt, ffi::SQLITE_ERROR | 101 << 8),
+    (ErrorKind::Io, ffi::SQLITE_ERROR | 102 << 8),
+];
+
 impl From<annals::Error> for Fault {
     fn from(error: annals::Error) -> Self {
-        Self::new(error.to_string())
+        let found = UNREADABLE.iter().find(|(kind, _)| *kind == error.kind());
+        let code = found.map_or(ffi::SQLITE_ERROR, |(_, code)| *code);
+        Self { code, message: error.to_string() }
     }
+}
+
+/// Returns the kind of a failure to read the database; `None`: the statement is wrong.
+#[cfg(feature = "bundled")]
+pub(crate) fn unreadable(error: &rusqlite::Error) -> Option<ErrorKind> {
+    let code = error.sqlite_error()?.extended_code;
+    UNREADABLE.iter().find(|(_, known)| *known == code).map(|(kind, _)| *kind)
 }
 
 /// Runs the work of an entry; a panic is an error.

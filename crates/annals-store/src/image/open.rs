@@ -150,7 +150,7 @@ impl Image {
                 self.note_bad(&root.catalog, error);
             }
         })?;
-        match self.is_nothing_bad() || self.is_sound(root, how.is_whole)? {
+        match (!how.is_whole && self.is_nothing_bad()) || self.is_sound(root, how.is_whole)? {
             true => Ok(catalog),
             false => {
                 let number = root.number;
@@ -216,7 +216,7 @@ pub struct Judging<'d> {
     pub access: Access,
     /// The known damage, and the record for more.
     pub damage: Option<&'d Arc<Damage>>,
-    /// If anything is known to be damaged, all of a root is read before it is taken.
+    /// All of a root is read before it is taken.
     pub is_whole: bool,
 }
 

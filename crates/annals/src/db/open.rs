@@ -259,7 +259,7 @@ impl Options {
                 spills: self.writes_image(),
                 key_frames: self.key_frames,
                 damage: Some(&damage),
-                is_whole: false,
+                is_whole: self.verify_image,
                 roots_until: self.roots_until,
             };
             let mut found = looking.find()?;

@@ -51,6 +51,8 @@ pub struct Options {
     pub(super) hard_only: bool,
     /// How much of an image may be cached in memory, in bytes; 0: the default.
     pub(super) memory: u64,
+    /// True if a root of an image is read as a whole before it is used.
+    pub(super) verify_image: bool,
     /// How many key frames an image keeps.
     pub(super) key_frames: KeyFrames,
     pub(super) retention: Retention,
@@ -90,6 +92,7 @@ impl Options {
             lock_timeout: LOCK_TIMEOUT,
             hard_only: false,
             memory: 0,
+            verify_image: false,
             key_frames: KeyFrames::new(),
             retention: Retention { bytes: None, time: None, transactions: None },
             history: true,
@@ -175,6 +178,19 @@ impl Options {
     #[must_use]
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
+        self
+    }
+
+    /// Sets whether opening reads all of the image, the page file beside the journal, and uses only what verifies. By
+    /// default a page is verified when it is first read, and the read of a damaged one fails with kind
+    /// [`ErrorKind::PageLost`](crate::ErrorKind::PageLost): what is opened then from the same handle does without it,
+    /// but a handle that was opened for reading can't remove the damage for the next one. A program that opens the
+    /// database, asks once and ends may try again with this.
+    ///
+    /// Costs one pass over the image.
+    #[must_use]
+    pub const fn verify_image(mut self, verify: bool) -> Self {
+        self.verify_image = verify;
         self
     }
 

@@ -6,7 +6,7 @@
 //! |                          | how much of the store is in memory alone: a quarter of what may be    |
 //! | a transaction spilled    | nothing: what it wrote ahead is to be published                       |
 //! | a backfill failed        | the replay, once it takes twice as long                               |
-//! | the database is closed   | whether the next opening would be noticeably longer                   |
+//! | the database is closed   | whether the next opening would be noticeably longer, or meet damage   |
 //!
 //! The thread that does it is in [`background`](super::background).
 
@@ -161,8 +161,11 @@ pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Resul
 }
 
 /// True if an image with the end `reached` in the journal, 0 if there is none, would make the next opening
-/// noticeably longer.
+/// noticeably longer, or let it find the same damage again.
 pub(in crate::db) fn is_backfill_worth_it_at_close(core: &Core, reached: u64) -> bool {
+    if core.image().is_some_and(|image_state| image_state.damage().count() > 0) {
+        return true;
+    }
     let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
     end(core).saturating_sub(reached) >= worth
 }

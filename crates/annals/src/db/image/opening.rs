@@ -104,7 +104,7 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) key_frames: KeyFrames,
     /// The record of damage, which excludes the roots that reach it; `None`: damage is an error of its reader.
     pub(in crate::db) damage: Option<&'a Arc<Damage>>,
-    /// Where anything is known to be damaged, all of a root is read before it is taken.
+    /// All of a root is read before it is taken.
     pub(in crate::db) is_whole: bool,
     /// The last transaction whose roots are of this journal; `None`: all are.
     pub(in crate::db) roots_until: Option<Txid>,

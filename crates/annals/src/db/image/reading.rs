@@ -68,6 +68,7 @@ impl Reading {
         let (damage, budget) = (Arc::<Damage>::default(), options.budget());
         let looking = Looking {
             damage: Some(&damage),
+            is_whole: options.verify_image,
             ..Looking::to_read(&directory, name, watched, budget)
         };
         let mut found = looking.find()?;

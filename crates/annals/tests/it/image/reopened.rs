@@ -99,3 +99,29 @@ fn who_is_behind_the_image_stays_where_it_is() {
     }
     assert!(lost > 5 && replayed < lost / 2, "{lost} lost, {replayed} replayed");
 }
+
+/// Programs that ask once and end: one that verifies meets no lost page, and one that writes leaves none to the next.
+#[test]
+fn a_page_that_was_lost_once_is_lost_to_no_other_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = make(folder.path(), 40);
+    let expected = expected(&path);
+    let sound = std::fs::read(image_of(&path)).unwrap();
+    let mut lost = 0;
+    for at in (OBJECTS..sound.len()).step_by(3 * UNIT) {
+        let path = copy(&path, folder.path(), &sound);
+        flip(&image_of(&path), at + 4);
+        let verifying = Options::new().verify_image(true).open_read_only(&path).unwrap();
+        assert!(content(&verifying.read()).unwrap() == expected, "{at}");
+        let db = Options::new().background(false).open(&path).unwrap();
+        let is_lost = ask(&expected, || content(&db.read()));
+        db.close().unwrap();
+        if is_lost {
+            lost += 1;
+            let next = Options::new().open_read_only(&path).unwrap();
+            assert!(content(&next.read()).unwrap() == expected, "{at}");
+            assert_eq!(next.image_damage(), Vec::<String>::new(), "{at}");
+        }
+    }
+    assert!(lost > 5, "{lost}");
+}
