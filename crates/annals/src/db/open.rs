@@ -23,8 +23,9 @@ use crate::db::present::segment::{Current, JournalFile, Segment};
 use crate::db::present::turns::{Turns, Users};
 use crate::db::progress::Watched;
 use crate::db::recovery::Repair;
-use crate::db::replay::scan::{self, Replay};
+use crate::db::replay::scan;
 use crate::db::replay::segments::Past;
+use crate::db::replay::state::Replay;
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Recovered, Recovery, Survey, Verdict, segments};
 use crate::storage::{Access, Clock, Directory, SystemClock};
@@ -160,7 +161,8 @@ impl Options {
         if !is_new && stopped.is_none() {
             repair.keep_names(&*storage, found.is_in(&survey))?;
         }
-        let (store, view) = replay.finish();
+        let store = replay.finish();
+        let view = Arc::clone(store.published());
         let mut checkpoints = Checkpoints::new(
             Arc::clone(&storage),
             &shown,

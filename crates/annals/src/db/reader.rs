@@ -6,21 +6,19 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwap;
 
 use crate::db::handle::upgrade::check_readable;
-use crate::db::image::{Beginning, Reading, Replayed, hard_position};
+use crate::db::image::{Beginning, Follower, Reading, hard_position};
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::Watched;
-use crate::db::replay::catch_up::{self, Found};
-use crate::db::replay::forward::{Caught, replay_between};
-use crate::db::replay::segments::{Since, open_moving};
+use crate::db::replay::catch_up;
+use crate::db::replay::segments::open_moving;
+use crate::db::replay::state::State;
 use crate::db::replay::unapplied::Unapplied;
-use crate::db::replay::witness::identity;
 use crate::debug::brief;
-use crate::image::Identity;
-use crate::journal::{Head, Point, Survey, lock};
+use crate::journal::{Head, Survey, lock};
 use crate::storage::{Access, Directory, Storage};
-use crate::store::{Store, View};
+use crate::store::View;
 use crate::{Error, ErrorKind, Result};
 
 /// A database opened for reading only: as of its last commit when it was opened, or at the last
@@ -36,7 +34,7 @@ brief!(Reader, "Reader", "txid": |it| it.read().txid());
 #[derive(Debug)]
 pub(super) struct Pulling {
     published: ArcSwap<Published>,
-    following: Mutex<Following>,
+    follower: Mutex<Follower>,
     pub(super) reading: Reading,
     findings: Vec<String>,
     /// The commit that doesn't apply, as of the last load.
@@ -47,20 +45,6 @@ pub(super) struct Pulling {
     expected: OnceLock<Schema>,
     /// Why the program can't read what was committed after the shown state: an upgrade took something of its schema.
     outdated: OnceLock<String>,
-}
-
-/// The next load continues from this.
-#[derive(Debug)]
-struct Following {
-    store: Store,
-    /// The commit of the store.
-    point: Point,
-    file: Arc<JournalFile>,
-    /// Which segment of which journal that is.
-    identity: Identity,
-    /// The end of the image's root under the store, in bytes of the journal as [`JournalFile::reach`] counts them; 0:
-    /// there is none.
-    began: u64,
 }
 
 impl Reader {
@@ -79,27 +63,21 @@ impl Reader {
         directory: &dyn Directory,
         name: &str,
     ) -> Result<Self> {
-        let hard_only = options.hard_only;
         let begin = |storage: &Arc<dyn Storage>, shown: &str| {
             let watched = Watched::new(&**storage, options.watch.as_ref());
-            Reading::open(directory.again(), name, &watched, options)
+            Reading::open(directory.again(), name, storage, &watched, options)
                 .map_err(|error| watched.explain(error, shown))
         };
-        let is_whole = |(_, beginning): &(_, Beginning)| beginning.findings.is_empty();
-        let (storage, _, (reading, beginning)) = open_moving(directory, name, begin, is_whole)?;
-        let Beginning { survey, replayed, identity, before, findings, unapplied } = beginning;
-        let Replayed { store, view, point, began } = replayed;
-        let segment = survey.head.header.segment;
-        let file = JournalFile::new(storage, segment, directory.again(), name).behind(before);
-        let file = Arc::new(file.noting_in(reading.damage()));
-        let published = Published { view, point, file: Arc::clone(&file) };
+        let is_whole = |beginning: &Beginning| beginning.findings.is_empty();
+        let (_, _, beginning) = open_moving(directory, name, begin, is_whole)?;
+        let Beginning { reading, follower, findings, unapplied } = beginning;
         let pulling = Arc::new(Pulling {
-            published: ArcSwap::from_pointee(published),
-            following: Mutex::new(Following { store, point, file, identity, began }),
+            published: ArcSwap::from_pointee(follower.state.published()),
+            follower: Mutex::new(follower),
             reading,
             findings,
             unapplied: Mutex::new(unapplied),
-            hard_only,
+            hard_only: options.hard_only,
             expected: OnceLock::new(),
             outdated: OnceLock::new(),
         });
@@ -133,7 +111,7 @@ impl Reader {
             return Snapshot::elsewhere(&self.pulling.published());
         }
         if self.pulling.reading.is_state_lost() {
-            self.pulling.leave_lost(&mut lock(&self.pulling.following));
+            self.pulling.leave_lost(&mut lock(&self.pulling.follower));
         }
         Snapshot::new(self.pulling.published())
     }
@@ -214,62 +192,53 @@ impl Pulling {
 
     fn pull(&self) -> Result<()> {
         self.check_origin()?;
-        let mut following = lock(&self.following);
-        self.leave_lost(&mut following);
-        let JournalFile { storage, name, .. } = &*following.file;
+        let mut follower = lock(&self.follower);
+        self.leave_lost(&mut follower);
+        let JournalFile { storage, name, .. } = &*follower.state.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
         let pulled = match storage.is_linked().map_err(io)? {
-            true => self.bring_in(&mut following),
-            false => self.follow(&mut following),
+            true => self.bring_in(&mut follower),
+            false => self.follow(&mut follower.state),
         };
         let outdated = |why: &String| Err(Error::new(ErrorKind::SchemaMismatch, why.clone()));
         self.outdated.get().map_or(pulled, outdated)
     }
 
-    fn bring_in(&self, following: &mut Following) -> Result<()> {
-        let (file, from) = (Arc::clone(&following.file), following.point);
+    fn bring_in(&self, follower: &mut Follower) -> Result<()> {
+        let (file, from) = (Arc::clone(&follower.state.file), follower.state.point);
         let survey = Survey::since_now(&*file.storage, &file.name, from)?;
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
-        let (began, identity) = (following.began, following.identity);
-        match self.reading.restart_from_root(&file, began, identity, to, survey.end) {
-            Some(anew) => self.restart(following, anew),
-            None if to == from.position => {}
-            None => {
-                let store = std::mem::take(&mut following.store);
-                let (store, replayed) = replay_between(&file, store, from, to);
-                following.store = store;
-                let Caught { view, point, unapplied } = replayed?;
-                self.show(following, view, point);
-                let refused = unapplied.as_ref().map(|unapplied| unapplied.error(&file.name));
-                *lock(&self.unapplied) = unapplied;
-                return refused.map_or(Ok(()), Err);
+        let mut unapplied = None;
+        match self.reading.restart_from_root(follower, to, survey.end) {
+            Some(restarted) => *follower = restarted,
+            None if to == from.position => {
+                *lock(&self.unapplied) = None;
+                return Ok(());
             }
+            None => unapplied = follower.state.advance(to)?,
         }
-        *lock(&self.unapplied) = None;
-        Ok(())
+        self.show(&follower.state);
+        let refused = unapplied.as_ref().map(|unapplied| unapplied.error(&file.name));
+        *lock(&self.unapplied) = unapplied;
+        refused.map_or(Ok(()), Err)
     }
 
     /// Begins again at the same commit if a read found a page lost.
-    fn leave_lost(&self, following: &mut Following) {
+    fn leave_lost(&self, follower: &mut Follower) {
         if self.reading.is_state_lost()
-            && let Some(anew) = self.reading.reopen(&following.file, following.point)
+            && let Some(reopened) = self.reading.reopen(&follower.state)
         {
-            self.restart(following, anew);
+            *follower = reopened;
+            self.show(&follower.state);
         }
     }
 
-    fn restart(&self, following: &mut Following, anew: Replayed) {
-        let Replayed { store, view, point, began } = anew;
-        (following.store, following.began) = (store, began);
-        self.show(following, view, point);
-    }
-
     /// Continues in the segment at the path now.
-    fn follow(&self, following: &mut Following) -> Result<()> {
+    fn follow(&self, state: &mut State) -> Result<()> {
         let mut tries = 0;
         loop {
-            let (is_newest, followed) = self.follow_once(following)?;
+            let (is_newest, followed) = self.follow_once(state)?;
             tries += 1;
             // The journal may have continued again, and forgotten history that was needed.
             if followed.is_ok() || is_newest || tries == catch_up::TRIES {
@@ -278,39 +247,26 @@ impl Pulling {
         }
     }
 
-    fn follow_once(&self, following: &mut Following) -> Result<(bool, Result<()>)> {
-        let old = Arc::clone(&following.file);
-        let (id, txid) = (following.identity.journal_id, following.point.txid.0);
-        let Some(Found { storage, head }) = catch_up::find(&old, id, txid, Access::Read)? else {
+    fn follow_once(&self, state: &mut State) -> Result<(bool, Result<()>)> {
+        let old = Arc::clone(&state.file);
+        let (id, txid) = (old.head()?.header.journal_id, state.point.txid.0);
+        let Some(found) = catch_up::find(&old, id, txid, Access::Read)? else {
             return Ok((true, Ok(())));
         };
-        let since = Since { segment: old.segment, point: following.point };
-        let found = Found { storage: Arc::clone(&storage), head };
         // A state that the segment begins with is part of its beginning.
-        let first = Survey::since_now(&*storage, &old.name, found.head.start())?;
+        let first = Survey::since_now(&*found.storage, &old.name, found.head.start())?;
         let to = if self.hard_only { hard_position(&first) } else { first.end.position };
-        let store = std::mem::take(&mut following.store);
-        let (store, followed) =
-            catch_up::catch_up(&*old.directory, &old.journal, &found, since, to, store);
-        following.store = store;
-        let (view, end) = match followed {
-            Ok(followed) => followed,
-            Err(error) => return Ok((storage.is_linked().unwrap_or(true), Err(error))),
-        };
-        let next = old.next(storage, found.head.header.segment, following.point.position);
-        following.file = Arc::new(next);
-        following.identity = identity(&found.head);
-        self.show(following, view, end);
+        if let Err(error) = state.enter(&found, to) {
+            return Ok((found.storage.is_linked().unwrap_or(true), Err(error)));
+        }
+        self.show(state);
         Ok((true, Ok(())))
     }
 
-    fn show(&self, following: &mut Following, view: Arc<View>, point: Point) {
-        following.point = point;
-        if !self.is_readable(&view, &following.file.name) {
-            return;
+    fn show(&self, state: &State) {
+        if self.is_readable(state.store.published(), &state.file.name) {
+            self.published.store(Arc::new(state.published()));
         }
-        let published = Published { view, point, file: Arc::clone(&following.file) };
-        self.published.store(Arc::new(published));
     }
 
     /// True if a state has all of the program's schema. From the first one on that hasn't, nothing is shown any more.

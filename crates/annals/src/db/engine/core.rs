@@ -22,6 +22,7 @@ use crate::db::image::ImageState;
 use crate::db::options::Options;
 use crate::db::outcome::Forgotten;
 use crate::db::present::segment::{Current, JournalFile, Segment};
+use crate::db::replay::state::State;
 use crate::image::image_name;
 use crate::journal::{Checkpoints, Retention, Writer, lock};
 use crate::storage::{Access, Clock};
@@ -40,6 +41,20 @@ pub(in crate::db) struct Writing {
     pub(in crate::db) file: Arc<JournalFile>,
     /// What makes new UUIDs.
     pub(in crate::db) uuids: NewUuids,
+}
+
+impl Writing {
+    /// Lets the store, in which nothing is pending, follow the journal.
+    pub(in crate::db) fn follow<T>(
+        &mut self,
+        follow: impl FnOnce(&mut State) -> Result<T>,
+    ) -> Result<T> {
+        let (point, file) = (self.writer.committed(), Arc::clone(&self.file));
+        let mut state = State { store: std::mem::take(&mut self.store), point, file };
+        let followed = follow(&mut state);
+        self.store = state.store;
+        followed
+    }
 }
 
 /// The state that threads of an open database share.

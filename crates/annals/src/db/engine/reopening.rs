@@ -21,9 +21,9 @@ use annals_storage::step;
 use crate::db::engine::backfill;
 use crate::db::engine::core::{Core, Writing};
 use crate::db::image::image_state::{ImageState, Working};
-use crate::db::image::opening::{Looking, exactly};
+use crate::db::image::opening::{Looking, over};
 use crate::db::image::reading::not_opened_again;
-use crate::db::replay::forward::replay_between;
+use crate::db::replay::state::{Replay, State};
 use crate::journal::lock;
 use crate::storage::Access;
 use crate::trace::event;
@@ -164,7 +164,7 @@ pub(in crate::db) fn restart_from_root(
     access: Access,
 ) -> Result<()> {
     let (file, mut later) = (core.file(), core.group.points().into_iter());
-    let Some(mut at) = later.next() else { return Ok(()) };
+    let Some(at) = later.next() else { return Ok(()) };
     let looking = Looking {
         access,
         clock: Arc::clone(image_state.clock()),
@@ -186,7 +186,7 @@ pub(in crate::db) fn restart_from_root(
         core.note_image_error(&Error::corrupt(note));
     }
     let mut spilled = None;
-    let mut store = match store {
+    let store = match store {
         Some(store) => store,
         // The root under the state is better than none.
         None if access == Access::Read && working.is_sound()? => return Ok(()),
@@ -197,22 +197,20 @@ pub(in crate::db) fn restart_from_root(
         }
         None => {
             spilled = looking.image_state(&found).filter(|_| image_state.spills());
-            let (replay, point) = looking.replay_all(at.position, spilled.as_ref())?;
-            exactly(replay, point, at)?
+            looking.replay_exactly(None, over(Replay::default(), spilled.as_ref()), at)?
         }
     };
-    let mut views = vec![(at, Arc::clone(store.published()))];
+    let mut state = State { store, point: at, file };
+    let mut views = vec![(at, Arc::clone(state.store.published()))];
     for point in later {
-        let (next, caught) = replay_between(&file, store, at, point.position);
-        store = next;
-        views.push((point, caught?.view));
-        at = point;
+        state.advance(point.position)?;
+        views.push((point, Arc::clone(state.store.published())));
     }
-    if at != writing.writer.committed() {
+    if state.point != writing.writer.committed() {
         return Err(Error::corrupt("the journal continues with another history from there"));
     }
-    writing.store = store;
-    image_state.restart_from_root(working, &found, &file);
+    writing.store = state.store;
+    image_state.restart_from_root(working, &found, &state.file);
     if let Some(fresh) = spilled {
         *working = std::mem::take(&mut *lock(&fresh.working));
         // Views published from now on refer to the spilled pages.

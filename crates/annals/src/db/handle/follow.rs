@@ -13,8 +13,7 @@ use crate::db::handle::inner::Inner;
 use crate::db::handle::sharing::Sharing;
 use crate::db::present::segment::Segment;
 use crate::db::present::turns::Turns;
-use crate::db::replay::catch_up::{Found, TRIES, catch_up, find, gone};
-use crate::db::replay::segments::Since;
+use crate::db::replay::catch_up::{Found, TRIES, find, gone};
 use crate::journal::segments::{self, Maker};
 use crate::journal::{self, Checkpoints, Head, Rule, Survey};
 use crate::storage::{Access, Hold, Lock, Storage};
@@ -104,13 +103,11 @@ fn go_on_in(
     let Found { storage, head } = found;
     let name = &old.file.name;
     let ahead = Survey::since_now(&**storage, name, head.start())?;
-    let since = Since { segment: old.file.segment, point: writing.writer.committed() };
     let commands = writing.store.view().schema().commands().len();
-    let store = std::mem::take(&mut writing.store);
-    let to = ahead.end.position;
-    let (store, followed) = catch_up(&*sharing.directory, &sharing.file, found, since, to, store);
-    writing.store = store;
-    let (view, _) = followed?;
+    let file = writing.follow(|state| {
+        state.enter(found, ahead.end.position)?;
+        Ok(Arc::clone(&state.file))
+    })?;
     let hard = ahead.head.newest_slot().map_or(head.start(), |slot| slot.point);
     let checkpoints = Checkpoints::new(
         Arc::clone(storage),
@@ -123,8 +120,6 @@ fn go_on_in(
     let checkpoints = Arc::new(checkpoints.share(hard));
     let mut writer = writing.writer.in_segment(Arc::clone(&checkpoints));
     writer.adopt(ahead.end, ahead.last_clock_time);
-    let file = old.file.next(Arc::clone(storage), head.header.segment, since.point.position);
-    let file = Arc::new(file);
     let turns = old.turns.as_ref().map(|turns| turns.next(storage));
     // The process that made it may have ended before the flush.
     let is_named = AtomicBool::new(false);
@@ -133,6 +128,6 @@ fn go_on_in(
     let _ = old.file.storage.unlock(Lock::Head);
     let is_changed = writing.store.view().schema().commands().len() != commands;
     sharing.note_schema(db.has_fixed_schema() && is_changed)?;
-    db.group.begin_segment(view, ahead.end);
+    db.group.begin_segment(Arc::clone(writing.store.published()), ahead.end);
     Ok(())
 }

@@ -16,6 +16,7 @@
 
 use crate::db::handle::{follow, shared_image};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use annals_storage::step;
@@ -28,7 +29,6 @@ use crate::db::present::segment::Segment;
 use crate::db::present::snapshot::Snapshot;
 use crate::db::present::turns::Turns;
 use crate::db::progress::Watched;
-use crate::db::replay::forward::{Caught, replay_between};
 use crate::db::replay::scan::survey;
 use crate::journal::format::FRAME_HEADER_LEN;
 use crate::journal::segments::Maker;
@@ -326,16 +326,15 @@ fn bring_in(
     end: Point,
     last_clock_time: i64,
 ) -> Result<()> {
-    let from = writing.writer.committed();
-    if from == end {
+    if writing.writer.committed() == end {
         return Ok(());
     }
     let commands = writing.store.view().schema().commands().len();
-    let store = std::mem::take(&mut writing.store);
-    let (from, to) = (from, end.position);
-    let (store, replayed) = replay_between(&db.file(), store, from, to);
-    writing.store = store;
-    let Caught { view, point: end, unapplied } = replayed?;
+    let (end, unapplied) = writing.follow(|state| {
+        let unapplied = state.advance(end.position)?;
+        Ok((state.point, unapplied))
+    })?;
+    let view = Arc::clone(writing.store.published());
     if db.has_fixed_schema() && view.schema().commands().len() != commands {
         return sharing.note_schema(true);
     }

@@ -24,7 +24,7 @@ pub(in crate::db) mod verify;
 pub(super) use image_state::ImageState;
 pub(super) use inspection::inspect;
 pub(super) use opening::{Found, Looking, load};
-pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
+pub(super) use reading::{Beginning, Follower, Reading, hard_position};
 pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled};
 pub(super) use spill::SpillMark;
 pub use verify::{

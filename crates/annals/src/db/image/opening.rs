@@ -11,9 +11,9 @@ use annals_storage::step;
 
 use crate::db::image::image_state::ImageState;
 use crate::db::image::pins::Pins;
-use crate::db::replay::scan::Replay;
 use crate::db::replay::segments::{Past, Since};
-use crate::db::replay::unapplied::{Before, Counted, MakeRoom, replay_before};
+use crate::db::replay::state::Replay;
+use crate::db::replay::unapplied::{Before, MakeRoom};
 use crate::db::replay::witness::{ends_there, identity, image_witnesses};
 use crate::image::{
     self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrame, KeyFrames, Opened, Root,
@@ -286,39 +286,39 @@ impl Looking<'_> {
         })
     }
 
-    /// Replays the journal after the found root, up to the end of a commit at position `to`.
-    pub(in crate::db) fn replay_to(&self, begun: &Begun, to: u64) -> Result<(Replay, Point)> {
-        let head = Head::read(self.storage, &self.directory.display(self.name))?;
-        self.replay_behind(&begun.past, begun.resume(), &head, to)
-    }
-
-    /// Replays the part that this survey accepts, up to the end of a commit at position `to`, or before one that
-    /// doesn't apply.
-    pub(in crate::db) fn replay_counted(
+    /// Continues a replay up to the end of a commit at position `to`: over the frames after a root, if they are given,
+    /// or over all that is needed to know the state.
+    pub(in crate::db) fn replay(
         &self,
-        survey: &Survey,
+        after: Option<&Past>,
+        mut replay: Replay,
         to: u64,
-    ) -> Result<(Replay, Point, Option<Before>)> {
-        let past = Past::needed(&**self.directory, self.name, &survey.head.header)?;
-        let (replay, end) = replay_before(|until| {
-            self.replay_behind(&past, Replay::default().until(until), &survey.head, to)
-        })?;
-        let (head, from, hard) = (&survey.head, past.point(), survey.hard);
-        let shown = self.directory.display(self.name);
-        let stopped = replay.before(&Counted { head, from, shown: &shown, end, hard })?;
-        Ok((replay, stopped.as_ref().map_or(end, |stopped| stopped.point), stopped))
-    }
-
-    /// Replays all that is needed to know the state, up to the end of a commit at position `to`. May write changes
-    /// larger than memory to an image.
-    pub(in crate::db) fn replay_all(
-        &self,
-        to: u64,
-        image_state: Option<&Arc<ImageState>>,
     ) -> Result<(Replay, Point)> {
-        let head = Head::read(self.storage, &self.directory.display(self.name))?;
-        let past = Past::needed(&**self.directory, self.name, &head.header)?;
-        self.replay_behind(&past, over(Replay::default(), image_state), &head, to)
+        let shown = self.directory.display(self.name);
+        let head = Head::read(self.storage, &shown)?;
+        let mut through =
+            |past: &Past| past.replay_to(&mut replay, self.storage, &head, to, &shown);
+        let end = match after {
+            Some(past) => through(past)?,
+            None => through(&Past::needed(&**self.directory, self.name, &head.header)?)?,
+        };
+        Ok((replay, end))
+    }
+
+    /// Does so, and returns the store; fails unless it ends with the commit whose end is given.
+    pub(in crate::db) fn replay_exactly(
+        &self,
+        after: Option<&Past>,
+        replay: Replay,
+        end: Point,
+    ) -> Result<Store> {
+        match self.replay(after, replay, end.position)? {
+            (replay, point) if point == end => Ok(replay.finish()),
+            _ => Err(Error::corrupt(
+                "replaying the journal from the image leads to another commit than expected, so the image is of \
+                 another history",
+            )),
+        }
     }
 
     /// Finds the newest root that can be used, and the store that grew from there to a commit; no store if there
@@ -327,9 +327,8 @@ impl Looking<'_> {
         loop {
             let mut found = self.find()?;
             let Some(begun) = &found.begun else { return Ok((found, None)) };
-            let replayed = self.replay_to(begun, end.position);
-            let store = replayed.and_then(|(replay, point)| exactly(replay, point, end));
-            match step!(OtherStateOpened, store, else Ok(begun.resume().finish().0)) {
+            let store = self.replay_exactly(Some(&begun.past), begun.resume(), end);
+            match step!(OtherStateOpened, store, else Ok(begun.resume().finish())) {
                 Ok(store) => return Ok((found, Some(store))),
                 // The next one is another root.
                 Err(error) if error.kind() == ErrorKind::PageLost => {}
@@ -339,18 +338,6 @@ impl Looking<'_> {
                 }
             }
         }
-    }
-
-    fn replay_behind(
-        &self,
-        past: &Past,
-        mut replay: Replay,
-        head: &Head,
-        to: u64,
-    ) -> Result<(Replay, Point)> {
-        let shown = self.directory.display(self.name);
-        let end = past.replay_to(&mut replay, self.storage, head, to, &shown)?;
-        Ok((replay, end))
     }
 
     /// Drops an image of forgotten history: the state at the beginning of the journal is newer. Nothing is wrong with
@@ -430,17 +417,6 @@ impl Looking<'_> {
         let mut reader = FrameReader::new(self.storage, head.hash, from, point.position);
         while reader.next().map_err(io)?.is_some() {}
         Ok(reader.point() == point)
-    }
-}
-
-/// Returns the store, if its end is exactly that of a commit.
-pub(in crate::db) fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
-    match point == end {
-        true => Ok(replay.finish().0),
-        false => Err(Error::corrupt(
-            "replaying the journal from the image leads to another commit than expected, so the image is of \
-             another history",
-        )),
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::db::image::opening::{Begun, Found, Looking, exactly};
+use crate::db::image::opening::{Begun, Found, Looking};
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::progress::Watched;
-use crate::db::replay::scan::{Replay, is_damaged, survey, survey_moving};
-use crate::db::replay::unapplied::{Before, Unapplied};
-use crate::image::{Damage, Identity, Image, Root, image_name};
-use crate::journal::{Point, Recovery, Rule, Survey};
-use crate::storage::Directory;
-use crate::store::{Store, View};
+use crate::db::replay::scan::{is_damaged, survey, survey_moving};
+use crate::db::replay::state::{Replay, State};
+use crate::db::replay::unapplied::{Unapplied, replay_before};
+use crate::db::replay::witness::identity;
+use crate::image::{Damage, Image, Root, image_name};
+use crate::journal::{Head, Point, Recovery, Rule, Survey};
+use crate::storage::{Directory, Storage};
 use crate::{Error, Result};
 
 /// The progress of the image, in bytes of the journal, at which a reader starts again from its newest root: about a
@@ -29,29 +30,24 @@ pub(in crate::db) struct Reading {
     damage: Arc<Damage>,
 }
 
-/// The beginning of a reader's state.
+/// The state that a reader shows.
 #[derive(Debug)]
-pub(in crate::db) struct Beginning {
-    pub(in crate::db) survey: Survey,
-    pub(in crate::db) replayed: Replayed,
-    /// Which segment of which journal it is.
-    pub(in crate::db) identity: Identity,
-    /// The bytes of the journal in earlier segments that were read.
-    pub(in crate::db) before: u64,
-    /// A sentence for each thing worth telling a person.
-    pub(in crate::db) findings: Vec<String>,
-    /// The commit that doesn't apply, if there is one: the replayed state ends before it.
-    pub(in crate::db) unapplied: Option<Unapplied>,
+pub(in crate::db) struct Follower {
+    pub(in crate::db) state: State,
+    /// The end of the image's root under it, in bytes of the journal as [`JournalFile::reach`] counts them; 0: there is
+    /// none.
+    pub(in crate::db) began: u64,
 }
 
-/// The replayed state, over a root of the image or from the beginning.
+/// The beginning of a reader.
 #[derive(Debug)]
-pub(in crate::db) struct Replayed {
-    pub(in crate::db) store: Store,
-    pub(in crate::db) view: Arc<View>,
-    pub(in crate::db) point: Point,
-    /// The root's end in bytes of the journal; 0: there is none.
-    pub(in crate::db) began: u64,
+pub(in crate::db) struct Beginning {
+    pub(in crate::db) reading: Reading,
+    pub(in crate::db) follower: Follower,
+    /// A sentence for each thing worth telling a person.
+    pub(in crate::db) findings: Vec<String>,
+    /// The commit that doesn't apply, if there is one: the state ends before it.
+    pub(in crate::db) unapplied: Option<Unapplied>,
 }
 
 impl Reading {
@@ -62,9 +58,10 @@ impl Reading {
     pub(in crate::db) fn open(
         directory: Arc<dyn Directory>,
         name: &str,
+        storage: &Arc<dyn Storage>,
         watched: &Watched<'_>,
         options: &Options,
-    ) -> Result<(Self, Beginning)> {
+    ) -> Result<Beginning> {
         let (damage, budget) = (Arc::<Damage>::default(), options.budget());
         let looking = Looking {
             damage: Some(&damage),
@@ -72,18 +69,23 @@ impl Reading {
             ..Looking::to_read(&directory, name, watched, budget)
         };
         let mut found = looking.find()?;
-        let (survey, replayed) = match options.hard_only {
+        let (head, replay, point) = match options.hard_only {
             true => hard(&looking, &mut found, watched)?,
             false => all(&looking, &mut found, watched)?,
         };
-        let Found { identity, before, notes: mut findings, stopped, .. } = found;
+        let store = replay.finish();
+        let began = found.begun.as_ref().filter(|_| found.stopped.is_none()).map_or(0, reached);
+        let Found { before, notes: mut findings, stopped, .. } = found;
         let shown = directory.display(name);
         findings.extend(stopped.iter().map(|stopped| stopped.unapplied.explain(&shown)));
         let unapplied = stopped.map(|stopped| stopped.unapplied);
-        let name = name.to_owned();
         damage.end_opening(damage.count());
-        let reading = Self { directory, name, budget, damage };
-        Ok((reading, Beginning { survey, replayed, identity, before, findings, unapplied }))
+        let (storage, segment) = (Arc::clone(storage), head.header.segment);
+        let file = JournalFile::new(storage, segment, Arc::clone(&directory), name).behind(before);
+        let file = Arc::new(file.noting_in(&damage).knowing(head));
+        let follower = Follower { state: State { store, point, file }, began };
+        let reading = Self { directory, name: name.to_owned(), budget, damage };
+        Ok(Beginning { reading, follower, findings, unapplied })
     }
 
     /// Returns how much of the image may be kept in memory, in bytes.
@@ -104,12 +106,12 @@ impl Reading {
 
     /// Opens the state at a commit again without the lost pages: from an older root of the image, or the journal. A
     /// failure is reported, and isn't an error: the reader continues unchanged.
-    pub(in crate::db) fn reopen(&self, file: &JournalFile, point: Point) -> Option<Replayed> {
+    pub(in crate::db) fn reopen(&self, state: &State) -> Option<Follower> {
         let noted = self.damage.begin_opening();
-        match self.reopened(file, point) {
-            Ok(replayed) => {
+        match self.reopened(&state.file, state.point) {
+            Ok(follower) => {
                 self.damage.end_opening(noted);
-                Some(replayed)
+                Some(follower)
             }
             Err(error) => {
                 self.damage.report(not_opened_again(&error));
@@ -118,7 +120,7 @@ impl Reading {
         }
     }
 
-    fn reopened(&self, file: &JournalFile, point: Point) -> Result<Replayed> {
+    fn reopened(&self, file: &Arc<JournalFile>, point: Point) -> Result<Follower> {
         let looking = Looking {
             damage: Some(&self.damage),
             is_whole: true,
@@ -131,26 +133,21 @@ impl Reading {
             (Some(store), Some(Begun { root, .. })) => {
                 (store, file.reach_of(root.segment, root.point.position))
             }
-            _ => {
-                let (replay, end) = looking.replay_all(point.position, None)?;
-                (exactly(replay, end, point)?, 0)
-            }
+            _ => (looking.replay_exactly(None, Replay::default(), point)?, 0),
         };
-        let view = Arc::clone(store.published());
-        Ok(Replayed { store, view, point, began })
+        Ok(Follower { state: State { store, point, file: Arc::clone(file) }, began })
     }
 
-    /// Starts again from the newest root of the image, up to `to`, if that has advanced far enough since `began`. A
-    /// failure isn't an error: the reader continues unchanged.
+    /// Starts again from the newest root of the image, up to `to`, if that has advanced far enough since the reader
+    /// began. A failure isn't an error: the reader continues unchanged.
     pub(in crate::db) fn restart_from_root(
         &self,
-        file: &JournalFile,
-        began: u64,
-        identity: Identity,
+        follower: &Follower,
         to: u64,
         end: Point,
-    ) -> Option<Replayed> {
-        let reached = file.reach(to);
+    ) -> Option<Follower> {
+        let Follower { state: State { file, .. }, began } = follower;
+        let (began, reached) = (*began, file.reach(to));
         if !is_worth_it(began, reached, reached) {
             return None; // and nothing is read
         }
@@ -159,7 +156,7 @@ impl Reading {
             root.segment == file.segment
                 && is_worth_it(began, file.reach(root.point.position), reached)
         };
-        Image::peek(&**directory, &image_name(name), &identity).filter(worth)?;
+        Image::peek(&**directory, &image_name(name), &identity(file.head().ok()?)).filter(worth)?;
         let looking = Looking {
             damage: Some(damage),
             ..Looking::to_read(directory, name, &*file.storage, *budget)
@@ -174,34 +171,35 @@ impl Reading {
         {
             return None;
         }
-        let (replay, point) = looking.replay_to(begun, to).ok()?;
-        let replayed = replayed(replay, point, file.reach(from.position));
-        (replayed.point.position < end.position || replayed.point == end).then_some(replayed)
+        let (replay, point) = looking.replay(Some(&begun.past), begun.resume(), to).ok()?;
+        if point.position >= end.position && point != end {
+            return None;
+        }
+        let state = State { store: replay.finish(), point, file: Arc::clone(file) };
+        Some(Follower { state, began: file.reach(from.position) })
     }
 }
 
-/// Replays all accepted frames.
+/// Replays all accepted frames; returns where that ends, and the head of the file.
 fn all(
     looking: &Looking<'_>,
     found: &mut Found,
     watched: &Watched<'_>,
-) -> Result<(Survey, Replayed)> {
+) -> Result<(Head, Replay, Point)> {
     let (survey, replay, _) = looking.survey(found, watched, Recovery::Checked, is_damaged)?;
     if is_damaged(&survey) {
         return Err(survey.damage(&looking.directory.display(looking.name)));
     }
-    let began = found.begun.as_ref().filter(|_| found.stopped.is_none()).map_or(0, reached);
-    let end = found.stopped.as_ref().map_or(survey.end, |stopped: &Before| stopped.point);
-    let replayed = replayed(replay, end, began);
-    Ok((survey, replayed))
+    let end = found.stopped.as_ref().map_or(survey.end, |stopped| stopped.point);
+    Ok((survey.head, replay, end))
 }
 
-/// Returns the part known to be on permanent storage.
+/// Replays the part known to be on permanent storage; returns where that ends, and the head of the file.
 fn hard(
     looking: &Looking<'_>,
     found: &mut Found,
     watched: &Watched<'_>,
-) -> Result<(Survey, Replayed)> {
+) -> Result<(Head, Replay, Point)> {
     let shown = looking.directory.display(looking.name);
     if let Some(begun) = &found.begun {
         let from = begun.past.point();
@@ -211,20 +209,24 @@ fn hard(
         let survey = survey.ok().map(|(survey, ())| survey);
         let is_fit = |survey: &Survey| !is_damaged(survey) && least <= hard_position(survey);
         if let Some(survey) = survey.filter(is_fit)
-            && let Ok((replay, point)) = looking.replay_to(begun, hard_position(&survey))
+            && let Ok((replay, point)) =
+                looking.replay(Some(&begun.past), begun.resume(), hard_position(&survey))
         {
             found.before = begun.past.bytes();
             looking.check_end(found, &survey)?;
-            return Ok((survey, replayed(replay, point, reached(begun))));
+            return Ok((survey.head, replay, point));
         }
         // Only the whole journal shows which of the two is wrong.
         found.begun = None;
     }
     let (survey, ()) = survey_moving(watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
     looking.check_end(found, &survey)?;
-    let (replay, end, stopped) = looking.replay_counted(&survey, hard_position(&survey))?;
-    found.stopped = stopped;
-    Ok((survey, replayed(replay, end, 0)))
+    let (replay, end) = replay_before(|until| {
+        looking.replay(None, Replay::default().until(until), hard_position(&survey))
+    })?;
+    found.stopped = looking.stopped(&survey, None, &replay)?;
+    let end = found.stopped.as_ref().map_or(end, |stopped| stopped.point);
+    Ok((survey.head, replay, end))
 }
 
 /// Returns the end of the journal that is known to be on permanent storage, also according to its writers.
@@ -242,11 +244,6 @@ fn reached(begun: &Begun) -> u64 {
 /// Returns what is reported if a state can't be opened again.
 pub(in crate::db) fn not_opened_again(error: &Error) -> String {
     format!("the state couldn't be opened again: {error}")
-}
-
-fn replayed(replay: Replay, point: Point, began: u64) -> Replayed {
-    let (store, view) = replay.finish();
-    Replayed { store, view, point, began }
 }
 
 /// True if a store that began at `from` should start again from a root at `newest` to reach `end`: less must be

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use crate::db::image::image_state::ImageState;
 use crate::db::image::opening::{Found, Looking, over, stale};
 use crate::db::progress::Watched;
-use crate::db::replay::scan::{self, Replay};
+use crate::db::replay::scan;
 use crate::db::replay::segments::Past;
+use crate::db::replay::state::Replay;
 use crate::db::replay::unapplied::{Before, Counted, replay_before};
 use crate::db::replay::witness::{check_end, known};
-use crate::journal::{Recovery, Rule, Survey, Verdict};
+use crate::journal::{Point, Recovery, Rule, Survey, Verdict};
 use crate::{ErrorKind, Result};
 
 impl Looking<'_> {
@@ -48,7 +49,10 @@ impl Looking<'_> {
                 // Only the whole journal shows whether a commit doesn't apply.
                 Ok((survey, replay))
                     if survey.verdict() != Verdict::Damaged
-                        && matches!(self.stopped(&survey, &begun.past, &replay), Ok(None)) =>
+                        && matches!(
+                            self.stopped(&survey, begun.past.point(), &replay),
+                            Ok(None)
+                        ) =>
                 {
                     found.before = begun.past.bytes();
                     self.check_end(found, &survey)?;
@@ -84,7 +88,7 @@ impl Looking<'_> {
         let (survey, replay) = all;
         self.check_end(found, &survey)?;
         if survey.verdict() != Verdict::Damaged {
-            found.stopped = self.stopped(&survey, &past, &replay)?;
+            found.stopped = self.stopped(&survey, past.point(), &replay)?;
         }
         // Only the whole journal shows whether it or the image is wrong.
         let is_sound = survey.verdict() != Verdict::Damaged && found.stopped.is_none();
@@ -100,11 +104,15 @@ impl Looking<'_> {
     }
 
     /// Returns the state before a commit that doesn't apply, if the replay met one that is accepted.
-    fn stopped(&self, survey: &Survey, past: &Past, replay: &Replay) -> Result<Option<Before>> {
-        let shown = self.directory.display(self.name);
-        let Survey { head, end, hard, .. } = survey;
-        let (end, hard, from) = (*end, *hard, past.point());
-        replay.before(&Counted { head, from, shown: &shown, end, hard })
+    pub(super) fn stopped(
+        &self,
+        survey: &Survey,
+        from: Option<Point>,
+        replay: &Replay,
+    ) -> Result<Option<Before>> {
+        let shown = &self.directory.display(self.name);
+        let &Survey { ref head, end, hard, .. } = survey;
+        replay.before(&Counted { head, from, shown, end, hard })
     }
 
     /// Surveys the journal's file, with the visitor of `begin`, after a replay of the segments before it.

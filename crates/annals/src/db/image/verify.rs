@@ -10,8 +10,9 @@ use crate::db::options::{Options, locate};
 use crate::db::present::snapshot::Snapshot;
 use crate::db::progress::Watched;
 use crate::db::replay::catch_up;
-use crate::db::replay::scan::{self, Replay, open_to_read};
+use crate::db::replay::scan::{self, open_to_read};
 use crate::db::replay::segments::{Past, Since};
+use crate::db::replay::state::Replay;
 use crate::image::{self, Report, Slot};
 use crate::journal::{Head, Point, Recovery};
 use crate::storage::{Directory, Storage, SystemClock};
@@ -186,8 +187,7 @@ fn compare(
     let head = Head::read(&**storage, shown)?;
     let newest = catch_up::Found { storage: Arc::clone(storage), head };
     let replayed = brought_to(&**directory, name, replayed, &newest, survey.end)?;
-    let (_, from_image) = replay.finish();
-    let difference = compare::difference(&from_image, &replayed)?;
+    let difference = compare::difference(replay.finish().published(), &replayed)?;
     Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
 }
 
@@ -245,7 +245,7 @@ fn brought_to(
     let store = Store::resume(published.view.share());
     let mut replay = Replay::resume(store, since.segment);
     past.replay_to(&mut replay, &*newest.storage, &newest.head, end.position, &shown)?;
-    Ok(replay.finish().1)
+    Ok(Arc::clone(replay.finish().published()))
 }
 
 fn told(path: String, report: &Report) -> ImageCheck {

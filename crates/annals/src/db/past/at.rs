@@ -20,8 +20,8 @@ use crate::db::past::nearest_root::late_entries;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
-use crate::db::replay::scan::Replay;
 use crate::db::replay::segments::{Past, Since};
+use crate::db::replay::state::Replay;
 use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};
 use crate::journal::{FrameReader, Head, Point};
@@ -206,7 +206,7 @@ impl Present<'_> {
             };
             past.replay_frame(&mut replay, &frame, u64::MAX, &part.shown)?;
         }
-        Ok((replay.finish().0, reader.point()))
+        Ok((replay.finish(), reader.point()))
     }
 
     /// Upgrades the schema of a past store to the present one.

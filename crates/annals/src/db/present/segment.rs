@@ -221,6 +221,11 @@ impl JournalFile {
         Self { damage: Arc::clone(damage), ..self }
     }
 
+    /// Takes the head of the segment, which was read.
+    pub(in crate::db) fn knowing(self, head: Head) -> Self {
+        Self { head: OnceLock::from(head), ..self }
+    }
+
     /// Fails in a process that was forked since.
     pub(in crate::db) fn check_origin(&self) -> Result<()> {
         let forked = |error| Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.name));

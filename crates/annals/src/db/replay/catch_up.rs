@@ -1,14 +1,11 @@
-//! Following a journal into the segment in which it continued.
+//! Finding the segment in which a journal continued.
 
 use std::io;
 use std::sync::Arc;
 
 use crate::db::present::segment::JournalFile;
-use crate::db::replay::scan::Replay;
-use crate::db::replay::segments::{Past, Since};
-use crate::journal::{Head, Point};
-use crate::storage::{Access, Directory, Storage};
-use crate::store::{Store, View};
+use crate::journal::Head;
+use crate::storage::{Access, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// The number of tries to find the new segment while it changes.
@@ -51,63 +48,4 @@ pub(in crate::db) fn gone(shown: &str) -> Error {
     let message =
         format!("{shown}: the file was removed or replaced while it was open: open it again");
     Error::new(ErrorKind::NotFound, message)
-}
-
-/// Replays a store from a commit in an old segment to the end of one in the new, at position `to`; returns that
-/// commit. If it fails, the store is unchanged.
-pub(in crate::db) fn catch_up(
-    directory: &dyn Directory,
-    journal: &str,
-    found: &Found,
-    since: Since,
-    to: u64,
-    store: Store,
-) -> (Store, Result<(Arc<View>, Point)>) {
-    let header = &found.head.header;
-    let (storage, head, shown) = (&*found.storage, &found.head, directory.display(journal));
-    let past = match since.segment == header.segment {
-        true => Ok(Some(Past::known(header, since.point))),
-        false => Past::since(directory, journal, header, since),
-    };
-    let past = match past {
-        Ok(past) => past,
-        Err(error) => return (store, Err(error)),
-    };
-    let rebuild = || -> Result<_> {
-        let past = Past::needed(directory, journal, header)?;
-        let mut replay = Replay::default();
-        let end = past.replay_to(&mut replay, storage, head, to, &shown)?;
-        Ok((replay.finish(), end))
-    };
-    let Some(past) = past else {
-        return match rebuild() {
-            Ok(((rebuilt, view), end)) => (rebuilt, Ok((view, end))),
-            Err(error) => (store, Err(error)),
-        };
-    };
-    let mut replay = Replay::resume(store, since.segment);
-    match past.replay_to(&mut replay, storage, head, to, &shown) {
-        Ok(end) => {
-            let (store, view) = replay.finish();
-            (store, Ok((view, end)))
-        }
-        // The commit may have been taken back, in a recovery, before the old segment was sealed.
-        Err(error) if since.segment != header.segment && error.kind() == ErrorKind::Corrupt => {
-            match rebuild() {
-                Ok(((rebuilt, view), end)) => (rebuilt, Ok((view, end))),
-                Err(_) => (replay.give_up(), Err(error)),
-            }
-        }
-        Err(error) => (replay.give_up(), Err(unapplied(error, since.point.txid.0))),
-    }
-}
-
-/// Adds advice for a commit that doesn't apply in a segment in which the journal continued.
-fn unapplied(error: Error, txid: u64) -> Error {
-    if error.transaction().is_none() {
-        return error;
-    }
-    let advice = "open the database again to see which event, and what to do";
-    let message = format!("{error}; what is shown stays as of transaction {txid}: {advice}");
-    Error::new(ErrorKind::Unapplied, message)
 }

@@ -1,8 +1,8 @@
 //! From a journal to a state: a scan replays frames, after those of older segments, unless a commit doesn't apply.
 
 pub(in crate::db) mod catch_up;
-pub(in crate::db) mod forward;
 pub(in crate::db) mod scan;
 pub(in crate::db) mod segments;
+pub(in crate::db) mod state;
 pub(in crate::db) mod unapplied;
 pub(in crate::db) mod witness;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::db::progress::{Watch, Watched};
-use crate::db::replay::scan::{self, Replay, open_to_read};
+use crate::db::replay::scan::{self, open_to_read};
+use crate::db::replay::state::Replay;
 use crate::db::replay::witness::image_witnesses;
 use crate::image::Witness;
 use crate::journal::format::Header;

@@ -12,7 +12,7 @@ use crate::db::changes::changed::is_same;
 use crate::db::image::load;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
-use crate::db::replay::scan::Replay;
+use crate::db::replay::state::Replay;
 use crate::db::salvage::parts::{Part, Parts};
 use crate::db::salvage::report::Restored;
 use crate::db::{Database, Transaction};
@@ -76,8 +76,8 @@ pub(super) fn of_segment(
         let frame = reader.next().map_err(io)?.ok_or_else(not_whole)?;
         replay.frame(&frame, u64::MAX, &part.shown)?;
     }
-    let (point, (_, view)) = (reader.point(), replay.finish());
-    Ok(snapshot(view, point, file_of(directory, parts, part)))
+    let (point, store) = (reader.point(), replay.finish());
+    Ok(snapshot(Arc::clone(store.published()), point, file_of(directory, parts, part)))
 }
 
 fn file_of(directory: &Arc<dyn Directory>, parts: &Parts, part: &Part) -> JournalFile {
