@@ -11,6 +11,7 @@ use annals_storage::step;
 
 use crate::db::image::image_state::ImageState;
 use crate::db::image::pins::Pins;
+use crate::db::replay::scan::read_frames;
 use crate::db::replay::segments::{Past, Since};
 use crate::db::replay::state::Replay;
 use crate::db::replay::unapplied::{Before, MakeRoom};
@@ -19,6 +20,7 @@ use crate::image::{
     self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrame, KeyFrames, Opened, Root,
     RootPin, SetAside, Source, Usable, Witness,
 };
+use crate::journal::format::Header;
 use crate::journal::{FrameReader, Head, Point, Survey};
 use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
 use crate::store::{BaseRoot, Pager, Store, View};
@@ -124,6 +126,27 @@ impl Found {
 }
 
 impl Begun {
+    /// Begins with a pinned root, of which `budget` bytes may be kept in memory. If it is guarded, pages with known
+    /// damage are lost.
+    pub(in crate::db) fn new(
+        usable: Usable,
+        pin: Arc<RootPin>,
+        past: Past,
+        budget: u64,
+        is_guarded: bool,
+    ) -> Result<Self> {
+        let Usable { image, root, catalog } = usable;
+        let (image, keeps) = (Arc::new(image), root.memory() <= budget);
+        let source: Arc<dyn Source> = match is_guarded {
+            true => Arc::new(Guarded(Arc::clone(&image))),
+            false => Arc::clone(&image) as _,
+        };
+        let pager = Arc::new(Pager::new(source, budget, keeps));
+        let (last_clock_time, view) =
+            load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
+        Ok(Self { image, pager, root, view: view.pinned(pin), past, last_clock_time })
+    }
+
     /// Returns a store that continues from the root.
     pub(in crate::db) fn resume(&self) -> Replay {
         let store = Store::resume(self.view.share()).delaying(self.pager.late_entries());
@@ -252,18 +275,11 @@ impl Looking<'_> {
 
     /// Opens and pins the newest root up to a transaction, of an image that others bring forward.
     fn open_before(&self, found: &Found, until: Txid) -> Result<Looked> {
-        let Identity { journal_id, .. } = found.identity;
-        let identity = Identity { journal_id, segment: u64::MAX, segment_hash: 0 };
-        let segment = found.head.header.segment;
-        let is_before = |root: &Root| root.segment <= segment && root.point.txid <= until;
-        let (name, clock) = (&found.name, &*self.clock);
         let how =
             Judging { access: Access::Read, damage: Some(&found.damage), is_whole: self.is_whole };
-        let frame = Image::frame(self.directory, name, &identity, clock, how, &is_before);
-        match frame {
-            Ok(Some(KeyFrame { image, root, catalog, pin })) => {
-                Ok(Looked::Pinned(Box::new(Usable { image, root, catalog }), pin))
-            }
+        let (header, name) = (&found.head.header, &found.name);
+        match root_before(self.directory, name, header, until, &*self.clock, how) {
+            Ok(Some((usable, pin))) => Ok(Looked::Pinned(Box::new(usable), pin)),
             Ok(None) => Ok(Looked::Nothing),
             // No pins on this system.
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Looked::Nothing),
@@ -369,8 +385,7 @@ impl Looking<'_> {
 
     /// Begins with a root.
     fn begin(&self, usable: Usable, found: &Found, pin: Arc<RootPin>) -> Result<Rooted> {
-        let Usable { image, root, catalog } = usable;
-        let head = &found.head;
+        let (root, head) = (&usable.root, &found.head);
         let header = &head.header;
         for witness in &found.witnesses {
             if !step!(OtherHistoryTrusted, ends_there(self.storage, head, witness)?, else true) {
@@ -388,18 +403,8 @@ impl Looking<'_> {
         let since = Since { segment: root.segment, point: root.point };
         let past = Past::since(&**self.directory, self.name, header, since)?;
         let Some(past) = past else { return Ok(Rooted::Outlived) };
-        let image = Arc::new(image);
-        let keeps = root.memory() <= self.budget;
-        let source: Arc<dyn Source> = match self.damage {
-            Some(_) => Arc::new(Guarded(Arc::clone(&image))),
-            None => Arc::clone(&image) as _,
-        };
-        let pager = Arc::new(Pager::new(source, self.budget, keeps));
-        let (last_clock_time, view) =
-            load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
-        let view = view.pinned(pin);
-        let begun = Begun { image, pager, root, view, past, last_clock_time };
-        Ok(Rooted::At(Box::new(begun)))
+        let begun = Begun::new(usable, pin, past, self.budget, self.damage.is_some());
+        begun.map(|begun| Rooted::At(Box::new(begun)))
     }
 
     /// Returns true if the journal has a point, as far as can be determined without reading all of it. For
@@ -413,11 +418,29 @@ impl Looking<'_> {
             return Ok(point.position >= head.start().position);
         }
         let shown = self.directory.display(self.name);
-        let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-        let mut reader = FrameReader::new(self.storage, head.hash, from, point.position);
-        while reader.next().map_err(io)?.is_some() {}
-        Ok(reader.point() == point)
+        let reader = FrameReader::new(self.storage, head.hash, from, point.position);
+        Ok(read_frames(reader, None, &shown, &mut |_| Ok(()))? == point)
     }
+}
+
+/// Opens and pins the newest root of the image up to a transaction, in a segment with this header or before it.
+///
+/// # Errors
+/// `Unsupported` where the system has no pins.
+pub(in crate::db) fn root_before<'d>(
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    header: &Header,
+    until: Txid,
+    clock: &dyn Clock,
+    how: impl Into<Judging<'d>>,
+) -> Result<Option<(Usable, RootPin)>> {
+    // A new image that was made meanwhile may be for a later segment.
+    let (journal_id, segment) = (header.journal_id, u64::MAX);
+    let identity = Identity { journal_id, segment, segment_hash: 0 };
+    let is_before = |root: &Root| root.segment <= header.segment && root.point.txid <= until;
+    let found = Image::frame(directory, name, &identity, clock, how, &is_before)?;
+    Ok(found.map(|KeyFrame { image, root, catalog, pin }| (Usable { image, root, catalog }, pin)))
 }
 
 /// Allows writing changes larger than memory to the image, if there can be one.

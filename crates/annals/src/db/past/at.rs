@@ -15,16 +15,17 @@ use std::sync::Arc;
 
 use annals_schema::{Command, OnDelete, RowId, Txid, Type, Value};
 
-use crate::db::past::nearest_root::NearestRoot;
-use crate::db::past::nearest_root::late_entries;
+use crate::db::image::opening::{Begun, root_before};
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
+use crate::db::replay::scan::read_frames;
 use crate::db::replay::segments::{Past, Since};
 use crate::db::replay::state::Replay;
+use crate::image::image_name;
 use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};
-use crate::journal::{FrameReader, Head, Point};
+use crate::journal::{Frame, FrameReader, Head, Point};
 use crate::storage::{Clock, Storage};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -155,17 +156,10 @@ impl Present<'_> {
 
     /// Replays up to the end of a transaction that a segment has.
     fn replayed(&self, part: &Part, txid: u64) -> Result<(Store, Point)> {
-        let file = self.file();
-        let header = &part.head.header;
-        let earlier = |since: Since| Past::since(&*file.directory, &part.name, header, since);
-        while let Some(NearestRoot { since, replay }) = NearestRoot::find(file, self, header, txid)?
-        {
-            let past = match earlier(since) {
-                Ok(Some(past)) => past,
-                Err(error) if error.is_remote() => return Err(error),
-                _ => break,
-            };
-            match self.replayed_from(replay, &past, part, txid) {
+        let late = late_entries(self.budget);
+        while let Some(begun) = self.nearest_root(part, txid)? {
+            let store = Store::resume(begun.view).delaying(late);
+            match self.replayed_from(store, begun.root.segment, &begun.past, part, txid) {
                 Err(error) if error.kind() == ErrorKind::PageLost => {} // from another root, then
                 Err(error) if error.kind() == ErrorKind::Cancelled || error.is_remote() => {
                     return Err(error);
@@ -174,39 +168,56 @@ impl Present<'_> {
                 replayed => return replayed,
             }
         }
-        let past = Past::needed(&*file.directory, &part.name, header)
+        let header = &part.head.header;
+        let past = Past::needed(&*self.file().directory, &part.name, header)
             .map_err(|error| self.if_not_forgotten(error, txid))?;
-        let store = Store::new().delaying(late_entries(self.budget));
-        self.replayed_from(Replay::resume(store, header.segment), &past, part, txid)
+        self.replayed_from(Store::new().delaying(late), header.segment, &past, part, txid)
+    }
+
+    /// Begins with the nearest root of the image before the end of a transaction, which a segment has. `None` if there
+    /// is none that can be used: a problem of an image is no error here.
+    ///
+    /// # Errors
+    /// `Unreachable`, `Forgotten`: the image is on another machine, which doesn't answer, or has another by now.
+    fn nearest_root(&self, part: &Part, txid: u64) -> Result<Option<Begun>> {
+        let (file, header) = (self.file(), &part.head.header);
+        if file.storage.has_fixed_len() {
+            return Ok(None);
+        }
+        let (directory, name) = (&file.directory, image_name(&file.journal));
+        let until = file.roots_until.map_or(Txid(txid), |until| until.min(Txid(txid)));
+        let found = root_before(directory, &name, header, until, self.clock, &file.damage);
+        let Some((usable, pin)) = unless_remote(found)?.flatten() else { return Ok(None) };
+        let since = Since { segment: usable.root.segment, point: usable.root.point };
+        let past = Past::since(&**directory, &part.name, header, since);
+        let Some(past) = unless_remote(past)?.flatten() else { return Ok(None) };
+        unless_remote(Begun::new(usable, Arc::new(pin), past, self.budget, true))
     }
 
     fn replayed_from(
         &self,
-        mut replay: Replay,
+        store: Store,
+        segment: u64,
         past: &Past,
         part: &Part,
         txid: u64,
     ) -> Result<(Store, Point)> {
-        let watched = Watched::new(&*part.storage, self.watch.as_ref());
+        let Part { storage, head, shown, end, .. } = part;
+        let watched = Watched::new(&**storage, self.watch.as_ref());
+        let mut replay = Replay::resume(store, segment);
         past.replay(&mut replay, watched.watch())?;
-        let from = past.point().unwrap_or_else(|| part.head.start());
-        let io = |error| {
-            let error = Error::io(format!("{}: can't read the journal", part.shown), error);
-            watched.explain(error, &part.shown)
-        };
-        let mut reader =
-            FrameReader::new(&watched, part.head.hash, from, part.end).confirming(&part.head.slots);
-        while reader.point().txid < Txid(txid) {
-            let Some(frame) = reader.next().map_err(io)? else {
-                return Err(Error::corrupt(format!(
-                    "{}: damaged at position {}: from there on it doesn't verify; restore it from a backup",
-                    part.shown,
-                    reader.position()
-                )));
-            };
-            past.replay_frame(&mut replay, &frame, u64::MAX, &part.shown)?;
+        let from = past.point().unwrap_or_else(|| head.start());
+        let reader = FrameReader::new(&watched, head.hash, from, *end).confirming(&head.slots);
+        let visit = &mut |frame: &Frame<'_>| past.replay_frame(&mut replay, frame, u64::MAX, shown);
+        let point = read_frames(reader, Some(Txid(txid)), shown, visit)
+            .map_err(|error| watched.explain(error, shown))?;
+        match point.txid >= Txid(txid) {
+            true => Ok((replay.finish(), point)),
+            false => Err(Error::corrupt(format!(
+                "{shown}: damaged at position {}: from there on it doesn't verify; restore it from a backup",
+                point.position
+            ))),
         }
-        Ok((replay.finish(), reader.point()))
     }
 
     /// Upgrades the schema of a past store to the present one.
@@ -270,4 +281,18 @@ fn forgotten(name: &str, txid: u64, first: &Header) -> Error {
             "{name}: transaction {txid} was forgotten: the history begins with the state after transaction {first}"
         ),
     )
+}
+
+/// Returns how many late entries of indexes a past state may keep until they are needed: reading the past seldom
+/// needs all indexes. Each takes some 50 bytes.
+fn late_entries(budget: u64) -> usize {
+    usize::try_from(budget >> 8).unwrap_or(usize::MAX).clamp(1 << 14, 1 << 20)
+}
+
+/// Returns what was found, or nothing after an error that says something about the image.
+fn unless_remote<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Err(error) if error.is_remote() => Err(error),
+        found => Ok(found.ok()),
+    }
 }

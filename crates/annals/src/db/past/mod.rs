@@ -2,4 +2,3 @@
 
 pub(in crate::db) mod at;
 pub(in crate::db) mod lazy;
-pub(in crate::db) mod nearest_root;
