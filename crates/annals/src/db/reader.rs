@@ -11,8 +11,7 @@ use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::Watched;
-use crate::db::replay::catch_up;
-use crate::db::replay::segments::open_moving;
+use crate::db::replay::segments::{TRIES, find_successor, open_moving};
 use crate::db::replay::state::State;
 use crate::db::replay::unapplied::Unapplied;
 use crate::debug::brief;
@@ -241,7 +240,7 @@ impl Pulling {
             let (is_newest, followed) = self.follow_once(state)?;
             tries += 1;
             // The journal may have continued again, and forgotten history that was needed.
-            if followed.is_ok() || is_newest || tries == catch_up::TRIES {
+            if followed.is_ok() || is_newest || tries == TRIES {
                 return followed;
             }
         }
@@ -250,7 +249,7 @@ impl Pulling {
     fn follow_once(&self, state: &mut State) -> Result<(bool, Result<()>)> {
         let old = Arc::clone(&state.file);
         let (id, txid) = (old.head()?.header.journal_id, state.point.txid.0);
-        let Some(found) = catch_up::find(&old, id, txid, Access::Read)? else {
+        let Some(found) = find_successor(&old, id, txid, Access::Read)? else {
             return Ok((true, Ok(())));
         };
         // A state that the segment begins with is part of its beginning.

@@ -13,7 +13,7 @@ use crate::db::handle::inner::Inner;
 use crate::db::handle::sharing::Sharing;
 use crate::db::present::segment::Segment;
 use crate::db::present::turns::Turns;
-use crate::db::replay::catch_up::{Found, TRIES, find, gone};
+use crate::db::replay::segments::{Successor, TRIES, find_successor, gone};
 use crate::journal::segments::{self, Maker};
 use crate::journal::{self, Checkpoints, Head, Rule, Survey};
 use crate::storage::{Access, Hold, Lock, Storage};
@@ -28,7 +28,7 @@ pub(in crate::db) fn follow(db: &Inner, writing: &mut Writing, sharing: &Sharing
     let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
     for _ in 0..TRIES {
         let txid = writing.writer.committed().txid.0;
-        let Some(found) = find(&old.file, id, txid, Access::Write)? else {
+        let Some(found) = find_successor(&old.file, id, txid, Access::Write)? else {
             return finish_before(db, &old, sharing);
         };
         let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
@@ -95,12 +95,12 @@ fn join_again(db: &Inner, storage: &dyn Storage, old: &Segment) -> Result<bool> 
 
 fn go_on_in(
     db: &Inner,
-    found: &Found,
+    found: &Successor,
     old: &Segment,
     writing: &mut Writing,
     sharing: &Sharing,
 ) -> Result<()> {
-    let Found { storage, head } = found;
+    let Successor { storage, head } = found;
     let name = &old.file.name;
     let ahead = Survey::since_now(&**storage, name, head.start())?;
     let commands = writing.store.view().schema().commands().len();

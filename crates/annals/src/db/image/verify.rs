@@ -9,9 +9,8 @@ use crate::db::image::opening::{Begun, Looking};
 use crate::db::options::{Options, locate};
 use crate::db::present::snapshot::Snapshot;
 use crate::db::progress::Watched;
-use crate::db::replay::catch_up;
 use crate::db::replay::scan::{self, open_to_read};
-use crate::db::replay::segments::{Past, Since};
+use crate::db::replay::segments::{Past, Since, Successor};
 use crate::db::replay::state::Replay;
 use crate::image::{self, Report, Slot};
 use crate::journal::{Head, Point, Recovery};
@@ -185,7 +184,7 @@ fn compare(
         return unusable(found.reason.unwrap_or_default());
     }
     let head = Head::read(&**storage, shown)?;
-    let newest = catch_up::Found { storage: Arc::clone(storage), head };
+    let newest = Successor { storage: Arc::clone(storage), head };
     let replayed = brought_to(&**directory, name, replayed, &newest, survey.end)?;
     let difference = compare::difference(replay.finish().published(), &replayed)?;
     Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
@@ -223,7 +222,7 @@ fn brought_to(
     directory: &dyn Directory,
     name: &str,
     replayed: &Snapshot,
-    newest: &catch_up::Found,
+    newest: &Successor,
     end: Point,
 ) -> Result<Arc<View>> {
     let published = &replayed.published;

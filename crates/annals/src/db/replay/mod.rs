@@ -1,6 +1,5 @@
 //! From a journal to a state: a scan replays frames, after those of older segments, unless a commit doesn't apply.
 
-pub(in crate::db) mod catch_up;
 pub(in crate::db) mod scan;
 pub(in crate::db) mod segments;
 pub(in crate::db) mod state;

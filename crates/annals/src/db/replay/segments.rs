@@ -1,9 +1,12 @@
-//! The kept segments before a file: those needed for the state, or for the whole history.
+//! The segments beside a file: those before it that the state or the whole history needs, and the one in which the
+//! journal continued.
 
 use annals_schema::Txid;
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
+use crate::db::present::segment::JournalFile;
 use crate::db::progress::{Watch, Watched};
 use crate::db::replay::scan::{self, open_to_read};
 use crate::db::replay::state::Replay;
@@ -12,11 +15,11 @@ use crate::image::Witness;
 use crate::journal::format::Header;
 use crate::journal::segments::{Chain, Kept, journal_of, number_in};
 use crate::journal::{Frame, Head, Point, SegmentFacts};
-use crate::storage::{Directory, Lock, Storage};
-use crate::{Error, Result};
+use crate::storage::{Access, Directory, Lock, Storage};
+use crate::{Error, ErrorKind, Result};
 
 /// How often a file is opened again that was replaced meanwhile.
-const TRIES: usize = 100;
+pub(in crate::db) const TRIES: usize = 100;
 
 /// A file that is open for reading, and the segments before it.
 pub(in crate::db) struct Opened {
@@ -347,4 +350,43 @@ impl Past {
             false => Err(scan::changed(shown, end.position)),
         }
     }
+}
+
+/// The segment in which a journal continued: the file at the path now.
+pub(in crate::db) struct Successor {
+    pub(in crate::db) storage: Arc<dyn Storage>,
+    pub(in crate::db) head: Head,
+}
+
+/// Opens the file at the path, if it is of the same journal and after the old one. (Or a replacement of it: a segment
+/// without commits may have lost the path again. If the path refers to the earlier segment, there is no new one, and
+/// no new commits.)
+pub(in crate::db) fn find_successor(
+    old: &JournalFile,
+    id: [u8; 16],
+    txid: u64,
+    access: Access,
+) -> Result<Option<Successor>> {
+    let storage = match old.directory.open(&old.journal, access) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone(&old.name)),
+        opened => opened.map_err(|error| crate::journal::cannot_open(&old.name, access, error))?,
+    };
+    let head = Head::read(&*storage, &old.name)?;
+    let header = &head.header;
+    let is_behind = header.segment > old.segment;
+    let is_in_its_place = header.segment == old.segment && header.first_own_txid() == txid + 1;
+    if header.journal_id == id && header.segment + 1 == old.segment {
+        return Ok(None);
+    }
+    if header.journal_id != id || !(is_behind || is_in_its_place) {
+        return Err(gone(&old.name));
+    }
+    Ok(Some(Successor { storage, head }))
+}
+
+/// Returns the error that the path refers to no continuation of this journal.
+pub(in crate::db) fn gone(shown: &str) -> Error {
+    let message =
+        format!("{shown}: the file was removed or replaced while it was open: open it again");
+    Error::new(ErrorKind::NotFound, message)
 }

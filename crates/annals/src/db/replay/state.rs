@@ -8,9 +8,8 @@ use annals_storage::step;
 
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
-use crate::db::replay::catch_up::Found;
 use crate::db::replay::scan::{explain, read_frames};
-use crate::db::replay::segments::{Past, Since};
+use crate::db::replay::segments::{Past, Since, Successor};
 use crate::db::replay::unapplied::{
     Before, Counted, MakeRoom, Stop, Unapplied, is_about_events, replay_before,
 };
@@ -68,8 +67,8 @@ impl State {
     }
 
     /// Continues in a later segment, up to the end of a commit at position `to`. If it fails, the state is unchanged.
-    pub(in crate::db) fn enter(&mut self, found: &Found, to: u64) -> Result<()> {
-        let (old, Found { storage, head }) = (Arc::clone(&self.file), found);
+    pub(in crate::db) fn enter(&mut self, next: &Successor, to: u64) -> Result<()> {
+        let (old, Successor { storage, head }) = (Arc::clone(&self.file), next);
         let (directory, journal, header) = (&*old.directory, &old.journal, &head.header);
         let since = Since { segment: old.segment, point: self.point };
         let is_rebuilt = since.segment == header.segment;
