@@ -139,12 +139,12 @@ pub fn main(has_output: bool) -> ExitCode {
     };
     match run_soundly(&cli.command) {
         // It succeeded with the state before a commit that doesn't apply.
-        Ok(Outcome::Done) if commands::is_behind() => ExitCode::from(1),
+        Ok(Outcome::Done) if notes::is_behind() => ExitCode::from(1),
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Damaged) => ExitCode::from(2),
         Ok(Outcome::Unapplied | Outcome::Upgradable | Outcome::Differs) => ExitCode::from(3),
         Ok(Outcome::Incompatible) => ExitCode::from(4),
-        Err(_) if output::has_lost_reader() => match commands::is_behind() {
+        Err(_) if output::has_lost_reader() => match notes::is_behind() {
             true => ExitCode::from(1),
             false => ExitCode::from(cli.command.status_without_reader()),
         },

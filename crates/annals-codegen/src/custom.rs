@@ -7,9 +7,9 @@
 
 use std::collections::HashSet;
 
-use super::database::accessors;
 use super::names::{Names, Scope};
 use super::table::At;
+use super::table::accessors;
 use super::{block, indent, join};
 use annals_schema::{Command, Schema, SchemaFile, TableNumber, Type};
 

@@ -2,8 +2,9 @@
 
 use super::custom::Customs;
 use super::names::{Names, TableNames};
-use super::{Function, block, indent, must_use};
-use annals_schema::{Schema, Table};
+use super::table::accessors;
+use super::{block, indent};
+use annals_schema::Schema;
 
 /// The handles: types of the library over this schema, and those that carry its tables' names.
 const HANDLES: &str = include_str!("handles.rs.in");
@@ -89,26 +90,4 @@ fn schema_text(schema: &Schema) -> String {
         "/// The schema, in the schema language.\npub const SCHEMA: &str = \"\\\n{}\";\n",
         indent(&lines)
     )
-}
-
-/// Writes the methods that return tables, given the expression of a view.
-pub(super) fn accessors(schema: &Schema, names: &Names, view: &str) -> Vec<String> {
-    let accessor = |table: &Table, names: &TableNames| {
-        let name = &names.name;
-        let function = |doc: &[&str], gives: &str, body: &str| {
-            let parameters = vec!["&self".to_owned()];
-            Function { doc, name, parameters, gives, body }.write()
-        };
-        if table.single_row {
-            let doc = format!("Returns the only row of the table `{}`.", table.name);
-            let body = format!("::annals::typed::only_row::<{name}::{}>({view})", names.kind);
-            let gives = format!("::annals::Result<{name}::Row<'_>>");
-            return function(&[&doc, "", "# Errors", "It can't be loaded."], &gives, &body);
-        }
-        let doc = format!("Returns the table `{}`.", table.name);
-        let body = format!("{name}::Table::new({view})");
-        must_use(&function(&[&doc], &format!("{name}::Table<'_>"), &body))
-    };
-    let tables = schema.tables().iter().zip(&names.tables);
-    tables.map(|(table, names)| accessor(table, names)).collect()
 }

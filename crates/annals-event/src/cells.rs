@@ -7,8 +7,9 @@
 use annals_schema::{Blob, Field, RowId, Type, ValueRef, column_types};
 
 use super::cell::width;
-use super::encode::{has_null_bit, put_value};
-use super::input::{Decoder, Malformed};
+use super::compact::Malformed;
+use super::input::Decoder;
+use super::value::{has_null_bit, put_value};
 use super::{Vector, opcode};
 
 /// Appends the values of a vector, after a byte that says how.

@@ -4,7 +4,17 @@
 //! needs no loop: 7 bits a byte up to 8 bytes; a first byte of 0 means that 8 whole bytes follow.
 //! (The idea is that of prefix varints, as in UTF-8 and in SQLite 4's integers.)
 
-use super::input::Malformed;
+use crate::Error;
+
+/// Why bytes are no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub(crate) &'static str);
+
+impl From<Malformed> for Error {
+    fn from(malformed: Malformed) -> Self {
+        Self::corrupt(format!("the journal holds an event that makes no sense: {}", malformed.0))
+    }
+}
 
 /// Appends `value` in as few bytes as it needs.
 #[inline]

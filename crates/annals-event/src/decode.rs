@@ -5,8 +5,9 @@ use annals_schema::{
     TableNumber, Type, Value, ValueRef, Variants,
 };
 
-use super::encode::has_null_bit;
-use super::input::{Decoder, Malformed};
+use super::compact::Malformed;
+use super::input::Decoder;
+use super::value::has_null_bit;
 use super::{Event, MAX_PIECE, cells, compact, opcode, piece};
 use crate::{Error, Result};
 
@@ -97,7 +98,7 @@ pub fn decode_from<S: Sink>(
     while let Some((&code, rest)) = decoder.input.split_first() {
         decoder.input = rest;
         #[cfg(feature = "testing")]
-        crate::testing::count_event();
+        crate::counted::count_event();
         match code {
             opcode::CREATE_TABLE..=opcode::DROP_VARIANT | opcode::CUSTOM => {
                 let command = decoder.command(code, schema)?;

@@ -3,23 +3,13 @@
 //! Each code replaces another one, carries its length, and names its row itself. After it the context is the same as
 //! after the replaced one.
 
-use annals_schema::{Field, FieldNumber, RowId, Schema, Table, ValueRef};
+use annals_schema::{FieldNumber, RowId, Schema, Table, ValueRef};
 
-use super::encode::{Encoder, put_value};
-use super::input::{Decoder, Malformed};
+use super::compact::Malformed;
+use super::encode::Encoder;
+use super::input::Decoder;
+use super::value::{has_erased, is_erased, put_value};
 use super::{Event, Vector, compact, opcode};
-
-/// True if a value is an erased one of a field.
-#[must_use]
-pub fn is_erased(field: &Field, value: &ValueRef<'_>) -> bool {
-    matches!(value, ValueRef::Null) && !field.nullable
-}
-
-/// True if a row has such a value.
-#[must_use]
-pub fn has_erased(table: &Table, values: &[ValueRef<'_>]) -> bool {
-    table.fields.iter().zip(values).any(|(field, value)| is_erased(field, value))
-}
 
 impl Encoder {
     /// Appends an insert of a row that has an erased value.

@@ -4,18 +4,8 @@ use annals_schema::{
     AnyDecimal, Blob, RowId, Schema, Table, TableNumber, Type, ValueRef, column_types,
 };
 
+use super::compact::Malformed;
 use super::{MAX_VECTOR, compact};
-use crate::Error;
-
-/// Why bytes are no event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub(crate) &'static str);
-
-impl From<Malformed> for Error {
-    fn from(malformed: Malformed) -> Self {
-        Self::corrupt(format!("the journal holds an event that makes no sense: {}", malformed.0))
-    }
-}
 
 /// The rest of a frame, and the context of its events.
 pub(super) struct Decoder<'p> {

@@ -11,6 +11,8 @@
 mod cell;
 mod cells;
 pub mod compact;
+#[cfg(feature = "testing")]
+mod counted;
 mod decode;
 mod edit;
 mod encode;
@@ -25,15 +27,16 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod text;
+mod value;
 mod vector;
 
 pub use cell::{from_cell, to_cell, width};
 pub use decode::{Context, Sink, decode, decode_from, decode_to};
 pub use edit::{Edit, edit};
 pub use encode::{Encoder, pad};
-pub use erased::{has_erased, is_erased};
 pub use part::{VectorPart, part_value, parts};
 pub use text::{ERASED, Script, write_field_value};
+pub use value::{has_erased, is_erased};
 pub use vector::Vector;
 
 use annals_schema::{Blob, Command, FieldNumber, RowId, TableNumber, ValueRef};

@@ -2,8 +2,9 @@
 
 use annals_schema::{Field, ValueRef};
 
-use super::encode::{has_null_bit, put_value};
-use super::input::{Decoder, Malformed};
+use super::compact::Malformed;
+use super::input::Decoder;
+use super::value::{has_null_bit, put_value};
 use super::{Vector, from_cell, is_erased, width};
 use crate::Result;
 

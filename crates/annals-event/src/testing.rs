@@ -5,9 +5,7 @@
     reason = "it is for tests, which fail where it is wrong, as they should"
 )]
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals_schema::{Blob, Command, FieldNumber, RowId, Schema, TableNumber, Value, ValueRef};
 use annals_storage::document::constants;
@@ -15,27 +13,7 @@ use annals_storage::document::constants;
 use super::{Event, Vector, decode, opcode, piece};
 use crate::Result;
 
-thread_local! {
-    static DECODED: Cell<u64> = const { Cell::new(0) };
-}
-static ALL: AtomicU64 = AtomicU64::new(0);
-
-/// Returns how many events this thread has decoded.
-#[must_use]
-pub fn decoded_events() -> u64 {
-    DECODED.get()
-}
-
-/// Returns how many events all threads of this process have decoded.
-#[must_use]
-pub fn decoded_by_all() -> u64 {
-    ALL.load(Ordering::Relaxed)
-}
-
-pub(super) fn count_event() {
-    DECODED.set(DECODED.get() + 1);
-    ALL.fetch_add(1, Ordering::Relaxed);
-}
+pub use crate::counted::{decoded_by_all, decoded_events};
 
 /// Decodes the events of one frame's payload, as replay does.
 ///

@@ -12,7 +12,7 @@ use annals::journal::testing::{Around, Frame, encode};
 use annals::storage::MemoryDirectory;
 use annals::{Blob, event};
 
-use crate::journal::{bytes_of, open};
+use crate::file::{bytes_of, open};
 
 /// The most bytes of zeros of a draft.
 const ZEROS: usize = 1 << 16;

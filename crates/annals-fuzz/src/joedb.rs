@@ -6,7 +6,7 @@ use annals::Recovery;
 use annals::storage::MemoryDirectory;
 
 use crate::content::content;
-use crate::journal::{NAME, open};
+use crate::file::{NAME, open};
 use crate::memory::peak;
 use crate::shell::{log_of, reopen};
 

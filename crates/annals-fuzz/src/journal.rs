@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::storage::simulated::SimulatedClock;
-use annals::storage::{Access, Directory, MemoryDirectory};
+use annals::storage::MemoryDirectory;
 use annals::{
-    Committed, Database, Error, ErrorKind, Options, Reader, Recovery, Schema, Sink, Snapshot,
+    Committed, Database, Error, ErrorKind, Reader, Recovery, Schema, Sink, Snapshot,
     inspect_in, scan_in,
 };
 
 use crate::content::content;
 use crate::draft::draft;
+use crate::file::{NAME, bytes_of, install, open};
 use crate::memory::peak;
 use crate::weight::Weight;
-
-/// The file's name.
-pub(crate) const NAME: &str = "some.annals";
 
 /// Takes the bytes for a journal: after a first byte that is even as they are, else for the program
 /// that makes one.
@@ -76,34 +73,6 @@ fn stay(directory: &MemoryDirectory, database: Database, bytes: &[u8]) {
     let closed = database.close();
     assert!(closed.is_ok(), "it can't be closed: {closed:?}");
     assert_eq!(bytes_of(directory), bytes, "a commit doesn't apply, and the file was changed");
-}
-
-/// Opens a database in memory without a thread.
-pub(crate) fn open(
-    directory: &Arc<MemoryDirectory>,
-    recovery: Recovery,
-) -> annals::Result<Database> {
-    let options = Options::new().background(false).recovery(recovery);
-    let directory = Arc::clone(directory) as Arc<dyn Directory>;
-    options.open_in(directory, NAME, Arc::new(SimulatedClock::new(7)))
-}
-
-/// Returns the bytes of the file.
-pub(crate) fn bytes_of(directory: &MemoryDirectory) -> Vec<u8> {
-    let read = || {
-        let file = directory.open(NAME, Access::Read)?;
-        let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
-        file.read_at(0, &mut bytes).map(|_| bytes)
-    };
-    read().expect("a file in memory can be read")
-}
-
-/// Returns a directory with one file in it.
-fn install(bytes: &[u8]) -> Arc<MemoryDirectory> {
-    let directory = MemoryDirectory::new();
-    let written = directory.create(NAME).and_then(|file| file.write_at(0, bytes));
-    assert!(written.is_ok(), "a file in memory can be written");
-    Arc::new(directory)
 }
 
 /// Counts what a scan shows.

@@ -11,6 +11,7 @@ mod answer;
 mod codec;
 mod content;
 mod draft;
+mod file;
 mod image;
 mod joedb;
 mod journal;

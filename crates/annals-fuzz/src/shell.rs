@@ -10,7 +10,7 @@ use annals::storage::MemoryDirectory;
 use annals_schema::tokenize;
 
 use crate::content::content;
-use crate::journal::{NAME, open};
+use crate::file::{NAME, open};
 
 /// Takes the bytes for a script, whose lines after an error run as a script of their own.
 ///

@@ -14,27 +14,10 @@ use std::sync::atomic::Ordering;
 use super::checkpoints::Checkpoints;
 use super::format::Point;
 use super::reader::Frame;
-use super::writer::Writer;
+use super::writer::{Held, Writer};
 use crate::{Error, Result};
 use annals_schema::Txid;
 use annals_storage::Spool;
-
-/// The frames that a writer holds.
-#[derive(Debug)]
-pub(super) struct Held {
-    /// The end of the file's last commit.
-    before: Point,
-    /// The time of the last commit before, by the clock.
-    clock_time: i64,
-    pub(super) spool: Spool,
-}
-
-impl Held {
-    /// Reads bytes that are held.
-    pub(super) fn begin(&self) -> u64 {
-        self.spool.begin()
-    }
-}
 
 impl Writer {
     /// Holds the frames of the transaction that begins now in a spool, in place of writing them.

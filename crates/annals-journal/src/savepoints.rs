@@ -13,23 +13,9 @@
 use std::sync::Arc;
 
 use super::format::FRAME_HEADER_LEN;
-use super::writer::Writer;
+use super::writer::{Savepoint, Writer};
 use crate::Result;
-use annals_event::Encoder;
 use annals_storage::step;
-
-/// A moment within a transaction.
-#[derive(Clone, Debug)]
-pub(super) struct Savepoint {
-    /// Where the frame that was being filled begins, and the chain before it.
-    position: u64,
-    chain: u64,
-    /// How long that frame was.
-    len: usize,
-    encoder: Encoder,
-    /// The frame's events, at least those before the savepoint, once it is written.
-    bytes: Option<Arc<[u8]>>,
-}
 
 impl Writer {
     /// Sets a savepoint: [`Self::return_to_savepoint`] returns to the transaction as it is now.

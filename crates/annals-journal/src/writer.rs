@@ -20,15 +20,43 @@ use super::format::{
     FLAG_FIRST, FLAG_MORE, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, MAX_PAYLOAD, Point,
 };
 use super::frame::{self, FrameHeader, Making};
-use super::held::Held;
 use super::level::Level;
-use super::savepoints::Savepoint;
 use crate::{Error, ErrorKind, Result};
 use annals_event::{self, Encoder, Event, MAX_PIECE};
-use annals_storage::{Clock, Storage as _, step};
+use annals_storage::{Clock, Spool, Storage as _, step};
 
 /// A data frame is written when the events of a transaction take this much.
 const FRAME_TARGET: usize = MAX_PAYLOAD - 2 * MAX_PIECE;
+
+/// A moment within a transaction.
+#[derive(Clone, Debug)]
+pub(super) struct Savepoint {
+    /// Where the frame that was being filled begins, and the chain before it.
+    pub(super) position: u64,
+    pub(super) chain: u64,
+    /// How long that frame was.
+    pub(super) len: usize,
+    pub(super) encoder: Encoder,
+    /// The frame's events, at least those before the savepoint, once it is written.
+    pub(super) bytes: Option<Arc<[u8]>>,
+}
+
+/// The frames that a writer holds.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The end of the file's last commit.
+    pub(super) before: Point,
+    /// The time of the last commit before, by the clock.
+    pub(super) clock_time: i64,
+    pub(super) spool: Spool,
+}
+
+impl Held {
+    /// Reads bytes that are held.
+    pub(super) fn begin(&self) -> u64 {
+        self.spool.begin()
+    }
+}
 
 /// Writes transactions in sequence.
 #[derive(Debug)]

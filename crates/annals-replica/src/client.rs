@@ -16,8 +16,6 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, ClientBuilder, IntoUrl, Method, RequestBuilder, StatusCode};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::http::whole;
-
 /// The most redirects that are followed.
 const REDIRECTS: usize = 5;
 
@@ -281,4 +279,18 @@ impl Response<'_> {
         }
         Ok(bytes)
     }
+}
+
+/// Joins an error with its causes.
+pub(crate) fn whole(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    for error in std::iter::successors(error.source(), |error| error.source()) {
+        if !text.contains(&error.to_string()) {
+            text = format!("{text}: {error}");
+        }
+    }
+    if text.contains("UnknownIssuer") {
+        text += "; --ca or ANNALS_CA names the file of who vouches for it";
+    }
+    text
 }

@@ -15,7 +15,7 @@ use reqwest::header::HeaderValue;
 use reqwest::{Body, Method, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 
-use crate::client::{Client, Lost, Response, SILENCE, SLOWEST, ServerAccess};
+use crate::client::{Client, Lost, Response, SILENCE, SLOWEST, ServerAccess, whole};
 use crate::redact::redact;
 use crate::tunnel::Tunnel;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
@@ -342,20 +342,6 @@ pub(crate) fn refuse_login(url: &Url) -> std::result::Result<(), &'static str> {
             "it has a user or a password: leave them out; the token is in ANNALS_TOKEN, or given with --token",
         ),
     }
-}
-
-/// Joins an error with its causes.
-pub(crate) fn whole(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    for error in std::iter::successors(error.source(), |error| error.source()) {
-        if !text.contains(&error.to_string()) {
-            text = format!("{text}: {error}");
-        }
-    }
-    if text.contains("UnknownIssuer") {
-        text += "; --ca or ANNALS_CA names the file of who vouches for it";
-    }
-    text
 }
 
 /// Returns the kind that a server names in a refusal.

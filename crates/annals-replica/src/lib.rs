@@ -52,12 +52,14 @@ pub use connection::{
 pub use http::Http;
 pub use lazy::{Fetched, Fetching, IntoRanges, Lazy, Ranges, TypedLazy};
 pub use lease::Lease;
-pub use local::{Answer, Local};
+pub use local::Local;
+pub use node::Answer;
 pub use node::Node;
 pub use offline::{Offline, Rebased, has_offline_changes, rebase_journal};
+pub use outcome::Patience;
 pub use outgoing::{Sent, push};
 pub use redact::redact;
-pub use replica::{Accepted, Patience, Replica};
+pub use replica::{Accepted, Replica};
 #[cfg(feature = "log")]
 pub use shared_log::SharedLog;
 pub use typed::{TypedLease, TypedOffline, TypedReplica};

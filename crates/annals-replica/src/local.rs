@@ -14,7 +14,7 @@ use annals_storage::Spool;
 
 use crate::connection::BATCH;
 use crate::lease::Leases;
-use crate::node::Node;
+use crate::node::{Answer, Node};
 use crate::{Accepted, Connection, Description, Figure, Granted, Pulled, Pushed, Replica};
 
 /// Another handle of an open database, or of a file that is open for reading, as a connection: for tests, and under a
@@ -36,17 +36,6 @@ enum Of {
     Node(Arc<Node>),
     /// A file that other programs may write.
     Reader(Reader),
-}
-
-/// The answers to a push that a server distinguishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The frames are history now.
-    Committed,
-    /// They were already.
-    AlreadyThere,
-    /// The journal has the cursor before them, but doesn't end there.
-    Conflict,
 }
 
 impl Local {

@@ -12,8 +12,18 @@ use annals::internals::{Origin, end_of, extend, hold, propose, take};
 use annals::{Cursor, Error, ErrorKind, Result, Transaction};
 use annals_storage::{Clock as _, Spool, SystemClock};
 
-use crate::local::Answer;
 use crate::{Accepted, Replica};
+
+/// The answers to a push that a server distinguishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The frames are history now.
+    Committed,
+    /// They were already.
+    AlreadyThere,
+    /// The journal has the cursor before them, but doesn't end there.
+    Conflict,
+}
 
 /// A group isn't made larger once it has so many bytes.
 const MOST_BYTES: u64 = 256 << 10;

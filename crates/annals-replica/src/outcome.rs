@@ -18,7 +18,44 @@ use std::time::Duration;
 use annals::{Error, ErrorKind, Result};
 use annals_storage::{Clock as _, SystemClock};
 
-use crate::Patience;
+/// The longest pause between two tries.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How a replica behaves where others write, too, and where the connection breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// How long a transaction runs again after conflicts, and how long its outcome is asked for.
+    pub deadline: Duration,
+    /// The first pause after a broken connection; each further one is twice as long, up to 5 s.
+    pub pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { deadline: Duration::from_secs(30), pause: Duration::from_millis(20) }
+    }
+}
+
+impl Patience {
+    /// Does something until the other side can be reached, or the deadline is over since `begun`: while a log elects a leader,
+    /// and while a server begins, there is no answer.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(crate) fn until_reached<T>(
+        self,
+        begun: Duration,
+        mut work: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        let mut tries = Tries::since(begun, self, LONGEST_PAUSE);
+        loop {
+            match work() {
+                Err(error) if error.kind() == ErrorKind::Unreachable && tries.again() => {}
+                done => return done,
+            }
+        }
+    }
+}
 
 /// Something that is sent, with a place of its own on the other side, so that it is there once or never.
 pub(crate) trait Attempt {

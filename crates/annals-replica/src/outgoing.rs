@@ -1,18 +1,13 @@
 //! Pushing a journal that was written elsewhere: offline, or on another machine.
 
-use std::path::Path;
-use std::time::Duration;
-
 use annals::internals::{Source, locate, transaction_ends};
 use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
 use annals_storage::{Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
+use std::path::Path;
 
 use crate::connection::BATCH;
-use crate::outcome::{Answer, Attempt, Seen, Settled, Tries, settle};
+use crate::outcome::{Answer, Attempt, LONGEST_PAUSE, Seen, Settled, Tries, settle};
 use crate::{Connection, Patience, Pushed};
-
-/// The longest pause between two tries.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The report of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,45 +13,9 @@ use annals::{
 };
 use annals_storage::{Access, Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
 
-use crate::outcome::{Settled, Tries, settle};
-use crate::outgoing::{LONGEST_PAUSE, Push, Pushing, advised};
+use crate::outcome::{LONGEST_PAUSE, Patience, Settled, Tries, settle};
+use crate::outgoing::{Push, Pushing, advised};
 use crate::{Connection, IntoConnection};
-
-/// How a replica behaves where others write, too, and where the connection breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// How long a transaction runs again after conflicts, and how long its outcome is asked for.
-    pub deadline: Duration,
-    /// The first pause after a broken connection; each further one is twice as long, up to 5 s.
-    pub pause: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self { deadline: Duration::from_secs(30), pause: Duration::from_millis(20) }
-    }
-}
-
-impl Patience {
-    /// Does something until the other side can be reached, or the deadline is over since `begun`: while a log elects a leader,
-    /// and while a server begins, there is no answer.
-    ///
-    /// # Errors
-    /// Those of `work`.
-    pub(crate) fn until_reached<T>(
-        self,
-        begun: Duration,
-        mut work: impl FnMut() -> Result<T>,
-    ) -> Result<T> {
-        let mut tries = Tries::since(begun, self, LONGEST_PAUSE);
-        loop {
-            match work() {
-                Err(error) if error.kind() == ErrorKind::Unreachable && tries.again() => {}
-                done => return done,
-            }
-        }
-    }
-}
 
 /// A local copy of a journal, which is read without the network; what it writes the other side must accept.
 ///

@@ -1,10 +1,11 @@
 //! Days of the calendar, and their text form.
+//!
+//! Dates are counted in the proleptic Gregorian calendar with Howard Hinnant's algorithms `days_from_civil` and
+//! `civil_from_days`. Years begin in March there, so that the leap day is the last day of a year. Everything repeats
+//! after an era of 400 years.
 
 use std::fmt;
 use std::str::FromStr;
-
-use crate::Timestamp;
-use crate::time::{MICROSECONDS_PER_DAY, civil_from_days, days_from_civil, days_in_month, digits};
 
 /// The form of a date.
 pub(crate) const HOW_TO_WRITE_DATES: &str = "write a day that exists, like 2021-11-02; years outside 0 to 9999 have a sign and five to seven digits";
@@ -83,12 +84,6 @@ impl Date {
         self.0 as i64 - other.0 as i64
     }
 
-    /// Returns the midnight, in UTC, at which the day begins; `None` if it is over 290,000 years away.
-    #[must_use]
-    pub fn midnight(self) -> Option<Timestamp> {
-        i64::from(self.0).checked_mul(MICROSECONDS_PER_DAY).map(Timestamp)
-    }
-
     /// Returns the bytes of its cell.
     #[doc(hidden)]
     #[must_use]
@@ -153,4 +148,50 @@ fn parse(text: &[u8]) -> Option<Date> {
     };
     let part = |part: [u8; 2]| u32::try_from(digits(&part)?).ok();
     Date::new(year.try_into().ok()?, part([m1, m0])?, part([d1, d0])?)
+}
+
+const DAYS_PER_ERA: i64 = 146_097;
+
+/// Days from 0000-03-01, where the first era begins, to 1970-01-01.
+const EPOCH_IN_ERAS: i64 = 719_468;
+
+pub(crate) fn digits(text: &[u8]) -> Option<i64> {
+    text.iter().try_fold(0, |number, byte| {
+        byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'))
+    })
+}
+
+pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// Howard Hinnant's `days_from_civil`: days from 1970-01-01 to a date.
+pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * DAYS_PER_ERA + day_of_era - EPOCH_IN_ERAS
+}
+
+/// Howard Hinnant's `civil_from_days`: year, month and day of the day this many days after 1970-01-01.
+pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH_IN_ERAS;
+    let era = days.div_euclid(DAYS_PER_ERA);
+    let day_of_era = days.rem_euclid(DAYS_PER_ERA);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
 }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::plan::same_index;
 use crate::unordered::Item;
-use crate::{Collated, Command, Index, Plan, Schema};
+use crate::{Command, Index, Plan, Schema};
 
 /// The relation of a file's schema to that of a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -179,26 +180,6 @@ fn difference_at(file: &Schema, program: &Schema, place: usize) -> Difference {
         file: ordered_lines(file).into_iter().nth(place),
         program: ordered_lines(program).into_iter().nth(place),
     }
-}
-
-/// Finds the index of the same name and definition.
-pub(crate) fn same_index<'s>(schema: &'s Schema, wanted: &Index) -> Option<&'s Index> {
-    schema.index_named(&wanted.name).filter(|found| {
-        let definition = |index: &Index| (index.table, index.unique);
-        definition(found) == definition(wanted)
-            && found.fields == wanted.fields
-            && found.descending == wanted.descending
-            && same_order(&found.collated, &wanted.collated)
-    })
-}
-
-/// True if strings have the same order. One without a version, as in a program, is that of any version.
-fn same_order(a: &[Collated], b: &[Collated]) -> bool {
-    let same = |(a, b): (&Collated, &Collated)| {
-        let is_any = a.version.is_empty() || b.version.is_empty();
-        (a.field, &a.locale) == (b.field, &b.locale) && (is_any || a.version == b.version)
-    };
-    a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 fn index_line(schema: &Schema, index: &Index) -> String {

@@ -60,3 +60,15 @@ impl Sub<u64> for Txid {
         Self(self.0.saturating_sub(number))
     }
 }
+
+/// A blob: its number, which names bytes in the journal. Numbers start at 1, and are never used
+/// again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)] // as a row's id
+pub struct Blob(pub u64);
+
+impl Blob {
+    /// The largest number a blob can have.
+    pub const MAX: Self = Self(Self::LARGEST);
+    pub(crate) const LARGEST: u64 = i64::MAX as u64 - 1;
+}

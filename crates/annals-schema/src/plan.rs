@@ -2,9 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use crate::difference::same_index;
 use crate::unordered::Item;
-use crate::{Command, Schema, Type, Uuid, Value, shorten, write_value};
+use crate::{Collated, Command, Index, Schema, Type, Uuid, Value, shorten, write_value};
 
 /// The steps that upgrade the schema of a file to that of a program, in order: dropped indexes and single rows, then
 /// changes of tables and fields with the custom functions between, then new single rows, then the tables of the history index,
@@ -246,4 +245,24 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
+}
+
+/// Finds the index of the same name and definition.
+pub(crate) fn same_index<'s>(schema: &'s Schema, wanted: &Index) -> Option<&'s Index> {
+    schema.index_named(&wanted.name).filter(|found| {
+        let definition = |index: &Index| (index.table, index.unique);
+        definition(found) == definition(wanted)
+            && found.fields == wanted.fields
+            && found.descending == wanted.descending
+            && same_order(&found.collated, &wanted.collated)
+    })
+}
+
+/// True if strings have the same order. One without a version, as in a program, is that of any version.
+fn same_order(a: &[Collated], b: &[Collated]) -> bool {
+    let same = |(a, b): (&Collated, &Collated)| {
+        let is_any = a.version.is_empty() || b.version.is_empty();
+        (a.field, &a.locale) == (b.field, &b.locale) && (is_any || a.version == b.version)
+    };
+    a.len() == b.len() && a.iter().zip(b).all(same)
 }

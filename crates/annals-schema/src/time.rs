@@ -1,25 +1,18 @@
 //! Points in time, and their text form.
-//!
-//! Dates are counted in the proleptic Gregorian calendar with Howard Hinnant's algorithms `days_from_civil` and
-//! `civil_from_days`. Years begin in March there, so that the leap day is the last day of a year. Everything repeats
-//! after an era of 400 years.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use crate::Date;
+use crate::date::{civil_from_days, days_from_civil, days_in_month, digits};
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
-pub(crate) const MICROSECONDS_PER_DAY: i64 = SECONDS_PER_DAY * MICROSECONDS_PER_SECOND;
-const DAYS_PER_ERA: i64 = 146_097;
+const MICROSECONDS_PER_DAY: i64 = SECONDS_PER_DAY * MICROSECONDS_PER_SECOND;
 /// The form of a timestamp.
 pub(crate) const HOW_TO_WRITE_TIMESTAMPS: &str = "write 2021-11-02T22:10:25Z, with at most nine digits of a second, \
      or a date, or @ and the microseconds since 1970";
-
-/// Days from 0000-03-01, where the first era begins, to 1970-01-01.
-const EPOCH_IN_ERAS: i64 = 719_468;
 
 /// How long the text of a date is.
 const DATE_LEN: usize = "2021-11-02".len();
@@ -242,43 +235,10 @@ fn parse_offset(text: &[u8]) -> Option<i64> {
     }
 }
 
-pub(crate) fn digits(text: &[u8]) -> Option<i64> {
-    text.iter().try_fold(0, |number, byte| {
-        byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'))
-    })
-}
-
-pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        _ => 31,
+impl Date {
+    /// Returns the midnight, in UTC, at which the day begins; `None` if it is over 290,000 years away.
+    #[must_use]
+    pub fn midnight(self) -> Option<Timestamp> {
+        i64::from(self.0).checked_mul(MICROSECONDS_PER_DAY).map(Timestamp)
     }
-}
-
-/// Howard Hinnant's `days_from_civil`: days from 1970-01-01 to a date.
-pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let month_from_march = (month + 9) % 12;
-    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * DAYS_PER_ERA + day_of_era - EPOCH_IN_ERAS
-}
-
-/// Howard Hinnant's `civil_from_days`: year, month and day of the day this many days after 1970-01-01.
-pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + EPOCH_IN_ERAS;
-    let era = days.div_euclid(DAYS_PER_ERA);
-    let day_of_era = days.rem_euclid(DAYS_PER_ERA);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
 }

@@ -2,19 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{AnyDecimal, Date, Decimal, RowId, Timestamp, Uuid, Variant, column_types};
-
-/// A blob: its number, which names bytes in the journal. Numbers start at 1, and are never used
-/// again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(transparent)] // as a row's id
-pub struct Blob(pub u64);
-
-impl Blob {
-    /// The largest number a blob can have.
-    pub const MAX: Self = Self(Self::LARGEST);
-    pub(crate) const LARGEST: u64 = i64::MAX as u64 - 1;
-}
+use crate::{AnyDecimal, Blob, Date, Decimal, RowId, Timestamp, Uuid, Variant, column_types};
 
 /// Defines [`Value`] and [`ValueRef`], and what turns one into the other.
 macro_rules! define_values {

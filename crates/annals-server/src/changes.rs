@@ -10,6 +10,8 @@ use annals::{
     Changed, ChangedFields, Cursor, ErrorKind, RowChange, Schema, Subscription, TableNumber,
     Timestamp, Txid, Value,
 };
+#[cfg(feature = "arrow")]
+use annals_arrow::{Options, PastBatches, ipc};
 use annals_replica::Local;
 use axum::extract::Query;
 use axum::http::{HeaderMap, header};
@@ -21,6 +23,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+#[cfg(feature = "arrow")]
+use crate::arrow;
 use crate::body::{self, Pushing};
 use crate::fair::Taken;
 use crate::forgotten::forgotten;
@@ -134,9 +138,9 @@ async fn changes(
     headers: HeaderMap,
 ) -> Answer {
     #[cfg(feature = "arrow")]
-    if crate::arrow::is_wanted(&headers) {
+    if arrow::is_wanted(&headers) {
         let after = after.map(|after| After::of("after", &after)).transpose()?;
-        return crate::arrow::changes(&allowed, of, after).await;
+        return as_arrow(&allowed, of, after).await;
     }
     let as_events = body::media_types(&headers, header::ACCEPT).any(|it| it == "text/event-stream");
     let last = headers.get("Last-Event-ID").map(|id| id.to_str().unwrap_or_default().to_owned());
@@ -411,4 +415,26 @@ fn bytes_of(change: &RowChange) -> u64 {
     };
     let bytes = |value: &Value| size_of::<Value>() + heap(value);
     (size_of::<RowChange>() + values.map(bytes).sum::<usize>()) as u64
+}
+
+#[cfg(feature = "arrow")]
+/// Sends the changes of a table after a transaction.
+async fn as_arrow(allowed: &Allowed, of: Option<String>, after: Option<After>) -> Answer {
+    let local = Arc::clone(&allowed.local);
+    let (Some(of), Some(after)) = (of, after) else {
+        let message = "table, after: record batches are the changes of one table after a transaction; after=0 means all";
+        return Err(Refusal::bad(message));
+    };
+    let begin = move |_: &mut Work| {
+        let now = now(&local)?;
+        let table = table_or_when_dropped(&now, &of)?;
+        let first = after.check(&local)? + 1;
+        // Nothing may be new.
+        let range = (first, now.txid().max(first));
+        let changes = now.changes(range.0..=range.1).map_err(|error| forgotten(&local, error))?;
+        let changes = changes.keep_at_most(KEPT);
+        let batches = PastBatches::changes(&now, table, changes, Options::for_transport())?;
+        Ok((now.txid(), ipc::Pieces::new(batches)?))
+    };
+    arrow::send(allowed, allowed.run(Kind::Long, begin).await?).await
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::file::OpenFile;
+use super::open_file::OpenFile;
 use super::{Access, Batched, Hold, Lock, Run, Storage};
 
 /// An open block device.

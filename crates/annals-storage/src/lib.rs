@@ -37,6 +37,7 @@ mod memory;
 #[doc(hidden)]
 pub mod mistakes;
 mod names;
+mod open_file;
 mod overlay;
 mod permissions;
 mod point;

@@ -6,7 +6,7 @@ use annals::{Dangling, Error, ErrorKind, Inspection, Result, Snapshot, View};
 use annals_tools::ImageCheck;
 use clap::Args;
 
-use crate::commands::info;
+use crate::commands::{info, info_json};
 use crate::output::{Output, count};
 use crate::remote::{self, Access};
 use crate::{Outcome, hints, progress};
@@ -101,7 +101,7 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     }
     let snapshot = &examination.snapshot;
     snapshot.check().map_err(|error| error.within(path.display()))?;
-    if let Some(damage) = info::damaged_copy(inspection) {
+    if let Some(damage) = info_json::damaged_copy(inspection) {
         return Err(Error::corrupt(damage).within(path.display()));
     }
     if let Some(error) = unapplied {

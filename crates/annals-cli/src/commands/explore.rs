@@ -9,7 +9,7 @@ use clap::Args;
 use super::serve::{name, run_until_ended};
 use crate::output::{Output, say};
 use crate::remote::Access;
-use crate::{Outcome, commands, progress};
+use crate::{Outcome, notes, progress};
 
 /// See a database through time, in the browser
 ///
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         }
         true => {
             let database = progress::options().open(&*file)?;
-            commands::tell_recovery(&database);
+            notes::tell_recovery(&database);
             (server.database(&shown, database.clone())?, Some(database))
         }
         false => {

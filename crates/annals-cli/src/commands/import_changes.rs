@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::exchange::json::{self, Reader, Token};
 use crate::output::{Output, count};
-use crate::{Outcome, cell, commands, files, language, progress};
+use crate::{Outcome, cell, files, language, notes, progress};
 
 /// Take in dated changes, one JSON object a line
 ///
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let bar = files::progress(files::length(path));
     let mut reader = Reader::new(files::open_input(path, &bar)?, path);
     let database = progress::options().create(false).level(Level::Soft).open(&arguments.file)?;
-    commands::tell_recovery(&database);
+    notes::tell_recovery(&database);
     let null = arguments.null.as_deref();
     let mut import =
         Import { database: &database, null, pending: None, changes: 0, transactions: 0 };

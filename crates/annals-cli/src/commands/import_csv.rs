@@ -220,7 +220,7 @@ fn add(
     rows: impl FnOnce(Loading<'_>) -> Result<Arrived>,
 ) -> Result<Arrived> {
     let database = progress::options().create(false).open(path)?;
-    commands::tell_recovery(&database);
+    crate::notes::tell_recovery(&database);
     let begin = || {
         let transaction = database.begin()?;
         let present = Schema::clone(transaction.view().schema());

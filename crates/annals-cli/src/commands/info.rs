@@ -6,6 +6,7 @@ use annals::journal::format::{Live, Slot};
 use annals::{Erasure, ErrorKind, Examination, HeadInspection, Inspection, Result, Schema, View};
 use clap::Args;
 
+use super::info_json::{Found, damaged_copy};
 use crate::Outcome;
 use crate::commands::{info_image, info_json};
 use crate::output::{Output, count, hex, plain};
@@ -29,13 +30,6 @@ pub(crate) struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// The findings in a file.
-pub(crate) struct Found {
-    pub(crate) head: HeadInspection,
-    /// All the rest, or the damage that keeps from reading the file; `None` if the rest wasn't requested.
-    pub(crate) rest: Option<Result<Examination, String>>,
 }
 
 /// Runs the command.
@@ -213,22 +207,6 @@ fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
     match inspection.damage.clone().or_else(|| damaged_copy(inspection)) {
         Some(damage) => output.line(&format!("damage: {}", plain(&damage))),
         None => Ok(()),
-    }
-}
-
-/// Prints damage in one place while another has the same data, so that nothing is lost yet.
-pub(crate) fn damaged_copy(inspection: &Inspection) -> Option<String> {
-    let repair = "everything else is sound, and opening the file for writing repairs it";
-    match (inspection.damaged_headers, inspection.wrong_chain) {
-        (0, None) => None,
-        (0, Some(position)) => Some(format!(
-            "the chain that the frame before position {position} stores is wrong, but a slot or the next \
-             frame has the right one; {repair}"
-        )),
-        (1, _) => Some(format!("1 of the 3 copies of the header is damaged; {repair}")),
-        (damaged, _) => {
-            Some(format!("{damaged} of the 3 copies of the header are damaged; {repair}"))
-        }
     }
 }
 

@@ -5,13 +5,20 @@ use std::sync::Arc;
 
 use annals::journal::format::{Header, Live, Slot};
 use annals::{
-    Committed, Erasure, Examination, Point, SegmentInspection, Timestamp, Unapplied, View,
+    Committed, Erasure, Examination, HeadInspection, Inspection, Point, SegmentInspection,
+    Timestamp, Unapplied, View,
 };
 use serde_json::{Value, json};
 
-use super::info::{Found, damaged_copy};
 use super::info_image;
 use crate::output::hex;
+
+/// The findings in a file.
+pub(crate) struct Found {
+    pub(crate) head: HeadInspection,
+    /// All the rest, or the damage that keeps from reading the file; `None` if the rest wasn't requested.
+    pub(crate) rest: Option<Result<Examination, String>>,
+}
 
 /// Returns all that was found as one object. A chain is a string of 16 hexadecimal digits, since not all
 /// readers of JSON have whole numbers of 64 bits.
@@ -177,4 +184,20 @@ fn indexes(view: &View) -> Vec<Value> {
         }))
     };
     view.schema().indexes().iter().filter_map(index).collect()
+}
+
+/// Prints damage in one place while another has the same data, so that nothing is lost yet.
+pub(crate) fn damaged_copy(inspection: &Inspection) -> Option<String> {
+    let repair = "everything else is sound, and opening the file for writing repairs it";
+    match (inspection.damaged_headers, inspection.wrong_chain) {
+        (0, None) => None,
+        (0, Some(position)) => Some(format!(
+            "the chain that the frame before position {position} stores is wrong, but a slot or the next \
+             frame has the right one; {repair}"
+        )),
+        (1, _) => Some(format!("1 of the 3 copies of the header is damaged; {repair}")),
+        (damaged, _) => {
+            Some(format!("{damaged} of the 3 copies of the header are damaged; {repair}"))
+        }
+    }
 }

@@ -2,10 +2,9 @@
 
 use std::io::{BufRead, IsTerminal, Write as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use annals::{Error, Options, Reader, Result, Unapplied};
+use annals::{Error, Options, Reader, Result};
 
 use crate::progress;
 
@@ -94,45 +93,16 @@ pub(crate) fn open_to_maintain(
 ) -> Result<annals::Database> {
     let options = progress::options().create(false).background(false);
     let database = options.shared(is_shared).lock_timeout(timeout).open(path)?;
-    tell_recovery(&database);
+    crate::notes::tell_recovery(&database);
     Ok(database)
-}
-
-/// True once a database was opened that shows the state before a commit that doesn't apply.
-static IS_BEHIND: AtomicBool = AtomicBool::new(false);
-
-/// True if the state read isn't the whole file's, since a commit doesn't apply.
-pub(crate) fn is_behind() -> bool {
-    IS_BEHIND.load(Ordering::Relaxed)
 }
 
 /// Opens a database for reading. Where a commit doesn't apply it says so on standard error, and the program ends with
 /// status 1.
 pub(crate) fn open_to_read(options: &Options, path: &Path) -> Result<Reader> {
     let reader = options.open_read_only(path)?;
-    note_unapplied(&reader, path);
+    crate::notes::note_unapplied(&reader, path);
     Ok(reader)
-}
-
-/// Says on standard error if a commit doesn't apply; the program ends with status 1 then.
-pub(crate) fn note_unapplied(reader: &Reader, path: &Path) {
-    if let Some(unapplied) = note_behind(reader.unapplied().as_ref()) {
-        crate::notes::note(&unapplied.explain(&path.display().to_string()));
-    }
-}
-
-/// Sets the program's exit status if there is a commit that doesn't apply; returns that commit.
-fn note_behind(unapplied: Option<&Unapplied>) -> Option<&Unapplied> {
-    unapplied.inspect(|_| IS_BEHIND.store(true, Ordering::Relaxed))
-}
-
-/// Prints the findings of opening on standard error, such as an unclean shutdown, an unused image, or a commit that
-/// can't be replayed.
-pub(crate) fn tell_recovery(database: &annals::Database) {
-    note_behind(database.unapplied());
-    for finding in &database.recovered().findings {
-        crate::notes::note(finding);
-    }
 }
 
 /// Reads a size.

@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::remote::Access;
 use crate::remote::log::Log;
 use crate::remote::shared_log::{Membership, tell_void};
-use crate::{Outcome, commands, notes, progress, remote};
+use crate::{Outcome, notes, progress, remote};
 
 /// How long the server that is followed is asked to wait for news.
 const WAIT: Duration = Duration::from_secs(30);
@@ -216,7 +216,7 @@ impl Open {
                 (server.database_with(name, database.clone(), tokens)?, database)
             }
         };
-        commands::tell_recovery(&database);
+        notes::tell_recovery(&database);
         self.server = server.file(name, path)?;
         self.databases.push(database.clone());
         if let Some(to) = &arguments.backup {

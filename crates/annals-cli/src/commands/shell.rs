@@ -12,7 +12,7 @@ use crate::remote::shared_log::{Membership, tell_void};
 use crate::remote::{self, Access};
 use crate::shell::screen::Screen;
 use crate::shell::session::Base;
-use crate::{Outcome, commands, files, language, progress, shell};
+use crate::{Outcome, files, language, notes, progress, shell};
 
 /// Run commands, typed or from a script
 ///
@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let options = progress::options().level(arguments.level).shared(arguments.shared);
     let options = options.lock_timeout(timeout);
     let database = options.open(path)?;
-    commands::tell_recovery(&database);
+    notes::tell_recovery(&database);
     let ran = run_lines(Base::Database(&database), arguments);
     crate::notes::tell_later_recoveries(&database);
     crate::notes::tell_damage(&database.image_damage());

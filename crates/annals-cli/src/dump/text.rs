@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use annals::event::{MAX_PIECE, write_field_value};
 use annals::{Blob, Result, RowId, Table, TableView, ValueRef};
 
-use crate::exchange::finishing;
+use super::finishing;
 use crate::language;
 use crate::output::Output;
 use crate::present::Present;

@@ -122,7 +122,7 @@ impl<'db> Loading<'db> {
         for command in schema.commands().iter().filter(|command| command.is_ordered()) {
             transaction.apply_command(command)?;
         }
-        let ahead = super::finishing(schema);
+        let ahead = crate::dump::finishing(schema);
         Ok(Self { transaction, schema: schema.clone(), ahead, erased: Vec::new(), rows: 0 })
     }
 

@@ -16,19 +16,9 @@ pub(crate) mod scalar;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
-use annals::{Command, Schema};
+use annals::Schema;
 
-/// Returns the commands after the rows: the tables of a single row, those that the history index leaves out, and the
-/// indexes, which are then built at once.
-pub(crate) fn finishing(schema: &Schema) -> Vec<Command> {
-    let singles = schema.tables().iter().filter(|table| table.single_row);
-    let singles = singles.map(|table| Command::SetSingleRow { table: table.number, single: true });
-    let left_out = schema.tables().iter().filter(|table| !table.history_index);
-    let left_out =
-        left_out.map(|table| Command::SetHistoryIndex { table: table.number, indexed: false });
-    let indexes = schema.indexes().iter().map(|index| index.creating());
-    singles.chain(left_out).chain(indexes).collect()
-}
+use crate::dump::finishing;
 
 /// Returns the lines of a schema, one command each, that make the same tables, fields and indexes with the same
 /// numbers of tables and fields.

@@ -8,7 +8,6 @@ use annals::{Error, ErrorKind, Options, Reader, Result, Snapshot, Txid};
 use clap::Args;
 
 use super::INTERVAL;
-use crate::commands;
 
 /// A file to read.
 pub(crate) struct Local<'p>(&'p Path);
@@ -52,7 +51,7 @@ impl Access {
     /// Opens for reading the file that a path names.
     pub(crate) fn open(&self, options: &Options, path: &Path) -> Result<Opened> {
         let reader = options.open_read_only(&*self.fetch(path)?)?;
-        commands::note_unapplied(&reader, path);
+        crate::notes::note_unapplied(&reader, path);
         Ok(Opened(reader))
     }
 }

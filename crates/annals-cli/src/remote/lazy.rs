@@ -9,7 +9,7 @@ use annals::{Error, ErrorKind, Options, Reader, Result, Snapshot};
 use annals_replica::{Fetching, Lazy, Ranges, lazy};
 
 use super::access::Access;
-use crate::{commands, progress};
+use crate::progress;
 
 /// How much of what was fetched is kept in memory, where there is no folder for it, in bytes.
 const IN_MEMORY: u64 = 64 << 20;
@@ -30,7 +30,7 @@ impl Access {
             }
             (None, None) => (Arc::new(options.open_read_only(path)?), None),
         };
-        commands::note_unapplied(&reader, path);
+        crate::notes::note_unapplied(&reader, path);
         Ok(Opened { reader, lazy })
     }
 }

@@ -7,8 +7,7 @@ use reqwest::header::{ETAG, HeaderName, IF_RANGE, LAST_MODIFIED, RANGE};
 use reqwest::{RequestBuilder, StatusCode};
 
 use super::ranges::{Object, Piece};
-use crate::client::{Lost, Response};
-use crate::http::whole;
+use crate::client::{Lost, Response, whole};
 
 /// Returns a header as text.
 fn text<'r>(response: &'r Response<'_>, name: HeaderName) -> Option<&'r str> {

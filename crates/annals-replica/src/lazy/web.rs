@@ -11,8 +11,8 @@ use reqwest::{Method, RequestBuilder, StatusCode, Url};
 
 use super::ranges::{Contents, Object, Piece, Ranges};
 use super::request;
-use crate::client::{Client, SILENCE, ServerAccess, of_same_origin};
-use crate::http::{refuse_login, whole};
+use crate::client::{Client, SILENCE, ServerAccess, of_same_origin, whole};
+use crate::http::refuse_login;
 use crate::redact::redact;
 
 /// A journal on a web server that knows ranges, by its URL: `https://example.org/data/library.annals`. It can only be

@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::{Source, begin_replica_in};
+use annals::internals::Source;
 use annals::{Cursor, Error, ErrorKind, Options, Result};
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};
 
-use super::connection::SharedLog;
+use super::connection::{SharedLog, beginning_of};
 use super::copies::{Found, Whole};
 use super::log::Extent;
 use super::message::Kind;
 use super::place::Place;
 use super::writing::{Outcome, Outgoing};
-use crate::{Connection, Description, Local, Pulled, Sent};
+use crate::{Connection, Local, Pulled, Sent};
 
 impl SharedLog {
     /// Checks that the archive, which has something, is of the journal in the log.
@@ -139,17 +139,6 @@ impl SharedLog {
             }
         }
     }
-}
-
-/// Returns facts of a journal that begins with a header, and its start.
-pub(super) fn beginning_of(header: &[u8]) -> Result<(Description, Cursor)> {
-    let directory = MemoryDirectory::new();
-    let mut spool = Spool::new(directory.again(), "spool".to_owned(), 0);
-    let appended = spool.append(header);
-    appended.map_err(|error| Error::io("can't spool a header", error))?;
-    let start = begin_replica_in(&directory, "header", &SystemClock, &mut spool)?;
-    let database = Options::new().open_in(directory.again(), "header", Arc::new(SystemClock))?;
-    Ok((Local::new(database).description()?, start))
 }
 
 /// The message that has the header of the journal.

@@ -3,7 +3,7 @@
 use jiff::civil;
 
 use super::TimeRangeError;
-use crate::time::days_from_civil;
+use crate::date::days_from_civil;
 use crate::{Date, Timestamp};
 
 impl From<jiff::Timestamp> for Timestamp {

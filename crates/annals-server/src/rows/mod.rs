@@ -1,5 +1,7 @@
 //! Rows as JSON: one by its id, or those of a table or an index in order, now or at any moment before.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod dropped;
 mod file;
 
@@ -173,7 +175,7 @@ async fn rows(
     let local = Arc::clone(&allowed.local);
     #[cfg(feature = "arrow")]
     if crate::arrow::is_wanted(&headers) {
-        return crate::arrow::table(&allowed, of, asked).await;
+        return arrow::table(&allowed, of, asked).await;
     }
     if let Some(format) = asked.file {
         return file::answer(&allowed, of, asked, format).await;

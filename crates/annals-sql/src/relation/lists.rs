@@ -4,7 +4,7 @@
 //! values are numbers of a subquery, that leaves out rows. With all values at once it compares as for its own tables.
 
 use crate::host::{Arguments, Fault, Form, Op};
-use crate::relation::plan::Plan;
+use crate::relation::walk::Plan;
 use crate::seeks::{Seek, seek};
 use crate::shape::{Column, Shape};
 

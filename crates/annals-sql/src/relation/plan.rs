@@ -4,7 +4,7 @@ use annals::{Snapshot, Type, TypeClass, Value, ValueRef};
 
 use crate::host::{Answer, Asked, Fault, Form, Op, Order, Term};
 use crate::relation::unsigned::{is_refused, refuse_known};
-use crate::relation::walk::{self, Found};
+use crate::relation::walk::{self, Found, Plan, Way};
 use crate::seeks::Seek;
 use crate::session::Through;
 use crate::shape::{Column, Key, Shape};
@@ -21,65 +21,6 @@ const TRANSIENT: f64 = 10.0;
 const SHARE: f64 = 0.05;
 /// The cost of making a past state.
 const PAST: f64 = 1000.0;
-
-/// A way to the rows of a query. The values of its conditions are the arguments of a scan, in this order.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Way {
-    /// The row of an id.
-    Row,
-    /// Rows in the order of their ids, in bounds.
-    Ids { bounds: Vec<Op> },
-    /// Rows in the order of an index: of these comparisons for equality, and bounds of the next field.
-    Index { key: usize, equal: Vec<Op>, bounds: Vec<Op> },
-    /// Rows whose columns equal values, by an index that the statement makes for itself.
-    Transient { columns: Vec<usize> },
-}
-
-/// A plan.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) way: Way,
-    pub(crate) is_backward: bool,
-    /// The arguments that pass all values of an IN at once.
-    pub(crate) lists: Vec<usize>,
-    /// The bounds of texts whose values aren't known yet: SQLite may compare otherwise than with one in the query.
-    pub(crate) loose: Vec<(usize, Op)>,
-    /// The arguments that numbers of a `uint64` are compared with, and the columns of these.
-    pub(crate) unsigned: Vec<(usize, usize)>,
-}
-
-impl Plan {
-    const fn new(way: Way, is_backward: bool) -> Self {
-        Self { way, is_backward, lists: Vec::new(), loose: Vec::new(), unsigned: Vec::new() }
-    }
-
-    /// Returns a value as a bound that leaves out no row, whatever SQLite makes of both sides; `None`: of no use.
-    ///
-    /// A number in the query becomes a text. One of a column without a type stays a number, and any text is more. If the
-    /// value is a text of a column of numbers, the other texts become numbers where they can, and these are less.
-    pub(crate) fn loosened<'v>(&self, argument: usize, form: Form<'v>) -> Option<Form<'v>> {
-        let op = self.loose.iter().find(|(it, _)| *it == argument).map(|(_, op)| *op);
-        match (op, &form) {
-            (Some(Op::Greater | Op::GreaterOrEqual), Form::Integer(_) | Form::Real(_)) => None,
-            // The character after all that a number begins with.
-            (Some(Op::Less | Op::LessOrEqual), Form::Text(text)) if &**text < ":" => {
-                Some(Form::Text(":".into()))
-            }
-            _ => Some(form),
-        }
-    }
-
-    /// Returns the column of an index that an argument is compared with for equality, and how.
-    pub(crate) fn compared<'s>(
-        &self,
-        shape: &'s Shape,
-        argument: usize,
-    ) -> Option<(&'s Column, Op)> {
-        let Way::Index { key, equal, .. } = &self.way else { return None };
-        let column = shape.keys.get(*key)?.columns.get(argument)?.column;
-        Some((shape.column(column)?, *equal.get(argument)?))
-    }
-}
 
 /// A possible plan.
 struct Candidate {

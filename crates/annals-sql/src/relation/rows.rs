@@ -8,10 +8,11 @@ use annals::{Snapshot, ValueRef};
 use crate::forms::form;
 use crate::host::{Answer, Arguments, Asked, Fault, Form, Op, Out, Relation, Scan};
 use crate::relation::lists::Lists;
-use crate::relation::plan::{Plan, Planning, Way};
+use crate::relation::plan::Planning;
 use crate::relation::refusal;
 use crate::relation::unsigned::refuse;
 use crate::relation::walk::{Given, Walking, single_values};
+use crate::relation::walk::{Plan, Way};
 use crate::session::{Session, Sight, Through};
 use crate::shape::{Kind, Shape};
 

@@ -321,3 +321,18 @@ impl Iterator for EveryState<'_> {
         Some(self.states.state(self.next - 1))
     }
 }
+
+impl SimulatedDisk {
+    /// Returns all states that may be on the disk if the power goes off now, or went off before.
+    #[must_use]
+    pub fn crash_states(&self) -> CrashStates {
+        CrashStates::new(&self.machine(), false)
+    }
+
+    /// Does what [`crash_states`](Self::crash_states) does, but a sector that was being written may also hold
+    /// garbage: the disk doesn't write sectors wholly or not at all.
+    #[must_use]
+    pub fn crash_states_with_garbage(&self) -> CrashStates {
+        CrashStates::new(&self.machine(), true)
+    }
+}

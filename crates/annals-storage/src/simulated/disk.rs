@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::crash::CrashStates;
 use super::fact::Fact;
-use super::file::SimulatedFile;
 use super::inode::Inode;
 use super::machine::Machine;
 use super::plan::{Fault, ReadFault};
-use crate::{Access, Directory, Storage, check_name};
+use crate::{Access, Directory, Hold, Lock, Storage, check_lockable, check_name, check_writable};
 
 /// The step before an operation.
 type Interruption = Box<dyn FnOnce() + Send>;
@@ -172,19 +171,6 @@ impl SimulatedDisk {
         self.machine().plan.space = None;
     }
 
-    /// Returns all states that may be on the disk if the power goes off now, or went off before.
-    #[must_use]
-    pub fn crash_states(&self) -> CrashStates {
-        CrashStates::new(&self.machine(), false)
-    }
-
-    /// Does what [`crash_states`](Self::crash_states) does, but a sector that was being written may also hold
-    /// garbage: the disk doesn't write sectors wholly or not at all.
-    #[must_use]
-    pub fn crash_states_with_garbage(&self) -> CrashStates {
-        CrashStates::new(&self.machine(), true)
-    }
-
     /// Returns the whole content of a file as reads see it, also when the power is off; `None` if there
     /// is no file of that name.
     #[must_use]
@@ -327,5 +313,102 @@ impl Directory for SimulatedDisk {
 
     fn display(&self, name: &str) -> String {
         format!("simulated:{name}")
+    }
+}
+
+/// One handle, which owns the locks taken through it.
+#[derive(Debug)]
+struct SimulatedFile {
+    disk: SimulatedDisk,
+    inode: u64,
+    name: Mutex<String>,
+    access: Access,
+    handle: u64,
+}
+
+impl SimulatedFile {
+    fn name(&self) -> MutexGuard<'_, String> {
+        self.name.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Storage for SimulatedFile {
+    fn len(&self) -> io::Result<u64> {
+        let mut machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.inode(self.inode)?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.disk.machine().read(self.inode, offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        check_writable(self.access)?;
+        self.disk.interrupt();
+        self.disk.machine().write(self.inode, &self.name(), offset, data)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        check_writable(self.access)?;
+        self.disk.interrupt();
+        self.disk.machine().flush(self.inode, &self.name())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        check_writable(self.access)?;
+        self.disk.interrupt();
+        self.disk.machine().set_len(self.inode, &self.name(), len)
+    }
+
+    fn has_fixed_len(&self) -> bool {
+        self.disk.machine().inode(self.inode).is_ok_and(|inode| inode.is_device)
+    }
+
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
+        check_lockable(self.access, hold)?;
+        let mut machine = self.disk.machine();
+        machine.check_power()?;
+        machine.inode(self.inode)?.holders.try_lock(lock, hold, self.handle)
+    }
+
+    fn unlock(&self, lock: Lock) -> io::Result<()> {
+        self.disk.machine().inode(self.inode)?.holders.unlock(lock, self.handle);
+        Ok(())
+    }
+
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        let mut machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.inode(self.inode)?.holders.oldest_pin(roots))
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.disk.machine().inode(self.inode).ok()?.holders.holder(lock)
+    }
+
+    fn is_linked(&self) -> io::Result<bool> {
+        let machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.leads_to(&self.name(), self.inode))
+    }
+
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        let machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.count_names(self.inode) > 1)
+    }
+
+    fn renamed(&self, name: &str) {
+        name.clone_into(&mut self.name());
+    }
+}
+
+impl Drop for SimulatedFile {
+    fn drop(&mut self) {
+        if let Ok(inode) = self.disk.machine().inode(self.inode) {
+            inode.handles -= 1;
+            inode.holders.end(self.handle);
+        }
     }
 }

@@ -47,7 +47,6 @@ mod clock;
 mod crash;
 mod disk;
 mod fact;
-mod file;
 mod inode;
 mod machine;
 mod plan;

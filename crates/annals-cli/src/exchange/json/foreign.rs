@@ -6,9 +6,8 @@ use annals::{Command, Error, Result, RowId, Schema, TableNumber, Type, Value};
 use annals_schema::shorten;
 use indicatif::ProgressBar;
 
-use super::Layout;
-use super::read::{Source, stem, twice};
 use super::reader::{Reader, Token};
+use super::{Layout, Source, stem, twice};
 use crate::exchange::arrival::{self, Arrived, Loading, To};
 use crate::exchange::naming::Naming;
 use crate::exchange::scalar::{Converted, Scalar, Seen, convert, exact_float};

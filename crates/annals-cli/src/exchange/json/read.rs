@@ -1,35 +1,13 @@
 //! JSON with a schema of Annals, and how it is recognized.
 
-use std::path::{Path, PathBuf};
-
 use annals::{Error, Field, FieldNumber, Result, Schema, Table, TableNumber, Type, Value};
 use annals_json::Scalar;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 use super::reader::{Reader, Token};
-use super::{Layout, VERSION, foreign};
+use super::{Layout, Source, VERSION, foreign, twice};
 use crate::exchange::arrival::{self, Arrived, Loading, To};
 use crate::{files, language};
-
-/// A file to take in.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    /// Where it is.
-    pub(crate) path: PathBuf,
-    /// The layout of its rows.
-    pub(crate) layout: Layout,
-    /// True if texts that are times become such, in a file without a schema.
-    pub(crate) times: bool,
-}
-
-impl Source {
-    /// Opens the file; `bar` shows the progress of reading.
-    pub(super) fn open(&self, bar: &indicatif::ProgressBar) -> Result<Reader> {
-        let mut reader = Reader::new(files::open_input(&self.path, bar)?, &self.path);
-        reader.skip_mark()?;
-        Ok(reader)
-    }
-}
 
 /// Makes a database of a file: with the file's schema, or with one that follows from the values.
 pub(crate) fn import(source: &Source, to: &To) -> Result<Arrived> {
@@ -350,15 +328,4 @@ fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
         Token::String => Scalar::String(text),
     };
     annals_json::parse_value(ty, scalar)
-}
-
-/// Returns the error for a key that an object has already.
-pub(crate) fn twice(reader: &Reader, key: &str) -> Error {
-    reader.wrong(format_args!("the key {key:?} is there twice"))
-}
-
-/// Returns the name that a table of a file without names of tables gets.
-pub(super) fn stem(path: &Path) -> String {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    name.split('.').next().unwrap_or_default().to_owned()
 }

@@ -6,7 +6,7 @@ use annals::storage::Interrupts;
 use annals::{Error, Result};
 use annals_sql::{Connection, Parameters, ValueRef};
 
-use super::answer::Sink;
+use super::format::Sink;
 #[cfg(feature = "net")]
 use super::statements::split;
 use crate::output::Output;
@@ -82,7 +82,7 @@ mod server {
     use serde_json::{Map, Value as Json, json};
 
     use crate::output::Output;
-    use crate::shell::sql::answer::{Format, Sink};
+    use crate::shell::sql::format::{Format, Sink};
 
     fn json(value: &Value) -> Json {
         match value {

@@ -9,7 +9,7 @@ use annals_sql::{Answer, Columns, SqlError, ValueRef};
 use arrow_array::{RecordBatch, RecordBatchReader as _};
 use arrow_schema::SchemaRef;
 
-use super::answer::Format;
+use super::format::Format;
 use crate::output::Output;
 
 /// Bytes that a writer has made, and the output has not got yet.

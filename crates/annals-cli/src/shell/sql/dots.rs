@@ -6,7 +6,7 @@ use annals::{Error, Result};
 use annals_sql::Parameters;
 use clap::ValueEnum as _;
 
-use super::answer::Format;
+use super::format::Format;
 use super::{Asking, Printing, Sink};
 use crate::output::Output;
 

@@ -6,14 +6,15 @@ mod asking;
 mod columnar;
 mod dots;
 mod file;
+mod format;
 pub(crate) mod interactive;
 pub(crate) mod script;
 mod separated;
 mod statements;
 
-pub(crate) use answer::{Format, Sink};
 pub(crate) use asking::Asking;
 pub(crate) use file::{Printing, to_file};
+pub(crate) use format::{Format, Sink};
 
 use annals::{Error, Result};
 use annals_sql::{Parameters, Value};

@@ -3,7 +3,7 @@
 use annals::Timestamp;
 use annals_sql::{Answer, SqlError, ValueRef};
 
-use super::answer::{Format, Sink};
+use super::format::{Format, Sink};
 use crate::output::Output;
 
 /// Prints rows between separators. Null is nothing.
