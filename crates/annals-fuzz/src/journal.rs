@@ -5,8 +5,8 @@ use std::sync::Arc;
 use annals::event::Event;
 use annals::storage::MemoryDirectory;
 use annals::{
-    Committed, Database, Error, ErrorKind, Reader, Recovery, Schema, Sink, Snapshot,
-    inspect_in, scan_in,
+    Committed, Database, Error, ErrorKind, Reader, Recovery, Schema, Sink, Snapshot, inspect_in,
+    scan_in,
 };
 
 use crate::content::content;

@@ -3,7 +3,8 @@
 //!
 //! An error leaves the tree partly changed: the caller must return to the previous one.
 
-use super::node::{self, Entry, HEADER, Node, common};
+use super::HEADER;
+use super::node::{self, Entry, Node, common};
 use super::place::{LEVELS, child_for};
 use super::spot::Spot;
 use super::{CHILD, NONE, Tree, unfit};

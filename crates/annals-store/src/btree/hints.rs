@@ -6,7 +6,7 @@
 //!
 //! Invariant: where [`step`] assigns a slot to a hint, the hint is the head of that slot; elsewhere it is all ones.
 
-use super::node::{HEADER, SLOT, get16, get32};
+use super::{HEADER, SLOT, get16, get32};
 use crate::pages::page::PAGE;
 
 /// The number of hints of a node: with the fields before them they fill two cache lines.

@@ -26,11 +26,31 @@ mod place;
 mod range;
 mod search;
 mod spot;
+
+/// The number of bytes before the slots.
+const HEADER: usize = 128;
+
+/// The size of a slot.
+const SLOT: usize = 8;
+
+#[inline]
+fn get16(bytes: &[u8; PAGE], at: usize) -> usize {
+    usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+}
+
+#[inline]
+fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
+    let mut four = [0; 4];
+    four.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(four)
+}
+
 #[cfg(test)]
 mod tests;
 
 use self::node::{LIMIT, MAX_VALUE, Node, is_node};
 use self::place::LEVELS;
+use crate::arena::PAGE;
 use crate::pages::cells::{Cells, FreeNumbers, Longs, NodePage, Nodes};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;

@@ -23,6 +23,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::{HEADER, SLOT, get16, get32};
 use super::{NONE, hints};
 use crate::Result;
 use crate::pages::cells::{Longs, NodePage};
@@ -32,10 +33,6 @@ use crate::pages::page::{PAGE, PageRef};
 /// The longest key that is kept in a node, in bytes.
 pub(super) const LIMIT: usize = 1024;
 
-/// The number of bytes before the slots.
-pub(super) const HEADER: usize = 128;
-/// The size of a slot.
-pub(super) const SLOT: usize = 8;
 /// A bit in the length of a key that marks a long one.
 pub(super) const LONG: usize = 1 << 15;
 
@@ -82,20 +79,8 @@ const fn short(number: usize) -> u16 {
     number as u16
 }
 
-#[inline]
-pub(super) fn get16(bytes: &[u8; PAGE], at: usize) -> usize {
-    usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
-}
-
 fn put16(bytes: &mut [u8; PAGE], at: usize, number: usize) {
     bytes[at..at + 2].copy_from_slice(&short(number).to_le_bytes());
-}
-
-#[inline]
-pub(super) fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
-    let mut four = [0; 4];
-    four.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(four)
 }
 
 /// True if a loaded page is a node: everything in it is within its bounds.

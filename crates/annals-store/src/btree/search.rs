@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use super::hints;
-use super::node::{HEADER, LIMIT, LONG, Node, SLOT, head_of};
+use super::node::{LIMIT, LONG, Node, head_of};
+use super::{HEADER, SLOT};
 use crate::Result;
 use crate::pages::cells::Longs;
 

@@ -3,8 +3,9 @@
 //! A lookup mostly waits for memory. A search for several keys prefetches the memory of the next step for all of them
 //! before the first takes it ([`Tree::ask_for_slots`], [`Tree::ask_for_cell`]).
 
-use super::node::{HEADER, Node, SLOT};
+use super::node::Node;
 use super::place::{LEVELS, child_for};
+use super::{HEADER, SLOT};
 use super::{NONE, Tree};
 use crate::Result;
 use crate::pages::page::ask_for;

@@ -2,8 +2,8 @@
 //!
 //! Only the file has compressed pages. In memory a page is always whole.
 
+use crate::arena::PAGE;
 use crate::image::{Stored, UNIT};
-use crate::pages::page::PAGE;
 use crate::{Error, Result};
 
 /// Compresses the bytes of a page; `None` unless that saves at least half of its units.

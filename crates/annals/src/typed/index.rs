@@ -397,3 +397,17 @@ impl<R: Record> DoubleEndedIterator for IndexRows<'_, R> {
         self.rows.nth_back(n).map(|row| row.and_then(R::row))
     }
 }
+
+impl<'a, R: Record> Index<'a, R> {
+    /// Begins a query over all rows, in the order of the index.
+    pub fn query(&self) -> Query<IndexRows<'a, R>> {
+        Query::over(self.iter())
+    }
+}
+
+impl<R: Record> IndexRows<'_, R> {
+    /// Begins a query over these rows.
+    pub fn query(self) -> Query<Self> {
+        Query::over(self)
+    }
+}

@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::iter::{Rev, Skip, Take};
 
-use super::{Index, IndexRows, Record, Rows, Summand, Table};
+use super::{Record, Rows, Summand, Table};
 use crate::{Error, Result};
 
 /// Rows, or what was made of them, with the methods that an iterator would have if reading couldn't fail.
@@ -71,20 +71,6 @@ impl<'a, R: Record> Table<'a, R> {
 }
 
 impl<R: Record> Rows<'_, R> {
-    /// Begins a query over these rows.
-    pub const fn query(self) -> Query<Self> {
-        Query(self)
-    }
-}
-
-impl<'a, R: Record> Index<'a, R> {
-    /// Begins a query over all rows, in the order of the index.
-    pub fn query(&self) -> Query<IndexRows<'a, R>> {
-        Query(self.iter())
-    }
-}
-
-impl<R: Record> IndexRows<'_, R> {
     /// Begins a query over these rows.
     pub const fn query(self) -> Query<Self> {
         Query(self)

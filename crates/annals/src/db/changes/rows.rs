@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Txid, Value};
+use annals_schema::{FieldNumber, RowId, Schema, Table, Txid, Value};
 
 use crate::db::changes::changed::Changed;
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::changed::is_same_row;
-use crate::db::changes::window::Window;
+use crate::db::changes::window::{Key, Window};
 use crate::db::replay::scan::Sink;
 use crate::event::Event;
 use crate::journal::Committed;
@@ -24,9 +24,6 @@ use crate::{Error, ErrorKind, Result, Row};
 /// The memory of a known row besides its values, and of each value, in bytes.
 const ROW: usize = 80;
 const VALUE: usize = size_of::<Value>();
-
-/// A row of a table.
-pub(in crate::db) type Key = (TableNumber, RowId);
 
 /// The values of a row by field number, as far as there were fields when they were set; `None`: there is no row.
 pub(in crate::db) type Values = Option<Vec<Value>>;

@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use annals_schema::{RowId, TableNumber};
 
-use crate::db::changes::rows::Key;
 use crate::db::changes::touched::Touched;
+
+/// A row of a table.
+pub(in crate::db) type Key = (TableNumber, RowId);
 
 /// So many runs of rows that are left out are known apart: 24 MiB of them.
 const MOST_RUNS: usize = 1 << 20;

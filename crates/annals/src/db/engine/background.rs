@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::db::engine::core::Core;
+use crate::db::engine::core::{Core, Writing};
 use crate::db::engine::retain::PATIENCE;
 use crate::db::image::report::{BackfillMode, BackfillOutcome};
 use crate::journal::lock;
@@ -192,6 +192,19 @@ impl Shared {
                     state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
+        }
+    }
+}
+
+impl Background {
+    /// Wakes the thread if a backfill is due, by the time that a replay takes, or by the changes in memory alone.
+    pub(in crate::db) fn note_commit(&self, to: &mut Writing, position: u64, statements: u64) {
+        let end = to.file.reach(position);
+        if self.tail().is_long_with(statements, end) {
+            self.want_soon();
+        }
+        if to.store.has_unsaved(self.unsaved_due()) {
+            self.want();
         }
     }
 }

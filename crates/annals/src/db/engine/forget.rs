@@ -7,8 +7,9 @@ use annals_schema::{Timestamp, Txid};
 use crate::db::engine::core::Core;
 use crate::db::outcome::Forgotten;
 use crate::db::replay::segments::Past;
-use crate::journal::segments::{self, Kept};
+use crate::journal::segments::{self, Kept, kept_name};
 use crate::journal::{Head, SegmentFacts, lock};
+use crate::storage::Directory;
 use crate::{Error, Result};
 
 /// Does what [`Database::segments`] does.
@@ -23,7 +24,7 @@ pub(in crate::db) fn segments(core: &Core) -> Result<Vec<SegmentFacts>> {
     for facts in facts.iter_mut().filter(|facts| facts.number < file.segment) {
         let held = segments::is_read(&*file.directory, &file.journal, facts.number);
         facts.is_pinned = held.map_err(|error| {
-            let shown = super::restart::shown(&*file.directory, &file.journal, facts.number);
+            let shown = shown(&*file.directory, &file.journal, facts.number);
             Error::io(format!("{shown}: can't be locked"), error)
         })?;
     }
@@ -68,4 +69,9 @@ pub(in crate::db) fn forget_before(
         times: (Timestamp(oldest.created), Timestamp(base.created)),
     });
     Ok((forgotten, pinned))
+}
+
+/// Returns how a directory shows a kept segment.
+fn shown(directory: &dyn Directory, journal: &str, segment: u64) -> String {
+    directory.display(&kept_name(journal, segment))
 }

@@ -20,7 +20,7 @@ use crate::db::present::snapshot::Snapshot;
 use crate::journal::format::Secret;
 use crate::journal::segments::{self, Maker, Next, Sealer, Sealing, kept_name};
 use crate::journal::{Checkpoints, Cursor, Head, Level, Point, Settled, Writer, lock};
-use crate::storage::{Directory, Lock, Storage};
+use crate::storage::{Lock, Storage};
 use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result};
 
@@ -222,9 +222,4 @@ fn interrupted(old: &Segment, error: &io::Error) -> Error {
              nothing is lost"
         ),
     )
-}
-
-/// Returns how a directory shows a kept segment.
-pub(in crate::db) fn shown(directory: &dyn Directory, journal: &str, segment: u64) -> String {
-    directory.display(&kept_name(journal, segment))
 }

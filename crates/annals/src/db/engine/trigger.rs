@@ -16,8 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::Result;
-use crate::db::engine::background::Background;
-use crate::db::engine::core::{Core, Writing};
+use crate::db::engine::core::Core;
 use crate::db::image::{BackfillMode, ImageState};
 use crate::journal::lock;
 
@@ -64,7 +63,7 @@ impl Tail {
     }
 
     /// Adds the statements of a commit with a given end; returns true if replaying the tail takes long.
-    fn is_long_with(&self, statements: u64, end: u64) -> bool {
+    pub(in crate::db) fn is_long_with(&self, statements: u64, end: u64) -> bool {
         self.end.fetch_max(end, Ordering::Relaxed);
         self.statements.fetch_add(statements, Ordering::Relaxed);
         self.is_long()
@@ -111,19 +110,6 @@ impl Tail {
 /// `ended`. So such backfills take at most a quarter of the time.
 pub(in crate::db) fn soonest(begun: Duration, ended: Duration) -> Duration {
     (begun + BETWEEN).max(ended + ended.saturating_sub(begun) * PAUSES)
-}
-
-impl Background {
-    /// Wakes the thread if a backfill is due, by the time that a replay takes, or by the changes in memory alone.
-    pub(in crate::db) fn note_commit(&self, to: &mut Writing, position: u64, statements: u64) {
-        let end = to.file.reach(position);
-        if self.tail().is_long_with(statements, end) {
-            self.want_soon();
-        }
-        if to.store.has_unsaved(self.unsaved_due()) {
-            self.want();
-        }
-    }
 }
 
 /// Returns the end of the journal, in bytes as [`JournalFile::reach`] counts them.

@@ -9,6 +9,7 @@ pub(in crate::db) mod follow;
 pub(in crate::db) mod gate;
 pub(in crate::db) mod inner;
 pub(in crate::db) mod lifetime;
+pub(in crate::db) mod pack;
 pub(in crate::db) mod parts;
 pub(in crate::db) mod pending;
 pub(in crate::db) mod references;

@@ -2,6 +2,7 @@
 
 use crate::db::engine::backfill;
 use crate::db::engine::{forget, restart, retain, trigger};
+use crate::db::handle::pack::{self, Packed};
 use crate::db::handle::restarting;
 use crate::db::handle::upgrade;
 use crate::db::handle::upgrade::Customs;
@@ -10,8 +11,6 @@ use crate::db::image::image_state::ImageState;
 use crate::db::image::report::BackfillProgress;
 use crate::db::image::report::Backfilled;
 use crate::db::image::report::Restarting;
-use crate::db::pack;
-use crate::db::pack::Packed;
 use annals_schema::{Schema, Timestamp};
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use annals_schema::{FieldNumber, Txid, ValueRef, write_value};
 
 use super::Theirs;
 use crate::db::changes::changed::Changed;
-use crate::db::changes::rows::Key;
+use crate::db::changes::window::Key;
 use crate::db::time::Changes;
 use crate::db::undo::conflict;
 use crate::{Error, Obstacle, Result};

@@ -6,7 +6,8 @@ use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Type, Value}
 
 use super::Renumbered;
 use crate::Result;
-use crate::db::changes::rows::{Key, Values};
+use crate::db::changes::rows::Values;
+use crate::db::changes::window::Key;
 use crate::store::View;
 
 /// The rows that have other ids there than here.

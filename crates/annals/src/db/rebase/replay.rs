@@ -9,17 +9,24 @@ use super::Theirs;
 use super::clashes::Clash;
 use super::origins::{self, Made};
 use super::renumbering::Renumbering;
-use super::steps::Again;
 use crate::db::changes::changed::{Changed, RowChange};
-use crate::db::changes::rows::{Key, RowChanges, Values};
+use crate::db::changes::rows::{RowChanges, Values};
+use crate::db::changes::window::Key;
 use crate::db::handle::transaction::Transaction;
 use crate::db::present::snapshot::Snapshot;
 use crate::db::replay::scan::Sink;
 use crate::db::time::Changes;
+use crate::db::undo::Step;
 use crate::event::Event;
 use crate::journal::{Committed, Cursor};
 use crate::store::View;
 use crate::{ErrorKind, Obstacle, Result};
+
+/// A change of a row, and the id that the row has here.
+pub(super) struct Again {
+    pub(super) step: Step,
+    pub(super) id: RowId,
+}
 
 /// What a transaction has besides its changes of rows.
 #[derive(Debug, Default)]

@@ -6,17 +6,12 @@ use std::sync::Arc;
 use annals_schema::{Field, Index, RowId, Table, TableNumber, Type, Value, ValueRef};
 
 use super::clashes::{Clash, shown};
-use super::replay::Replay;
+use super::replay::{Again, Replay};
 use crate::db::changes::changed::{Changed, RowChange, is_same};
-use crate::db::changes::rows::{Key, Values, fitted, load};
+use crate::db::changes::rows::{Values, fitted, load};
+use crate::db::changes::window::Key;
 use crate::db::undo::Step;
 use crate::{Obstacle, Result};
-
-/// A change of a row, and the id that the row has here.
-pub(super) struct Again {
-    pub(super) step: Step,
-    pub(super) id: RowId,
-}
 
 /// A field that isn't as it was: what was done with its row, the value that was seen, and the present one.
 struct Unlike<'v> {

@@ -10,7 +10,8 @@ use annals_schema::{RowId, Schema, TableNumber, Txid};
 
 use crate::Result;
 use crate::db::changes::changed::RowChange;
-use crate::db::changes::rows::{Key, RowChanges};
+use crate::db::changes::rows::RowChanges;
+use crate::db::changes::window::Key;
 use crate::db::changes::window::Window;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Timestamp, Txid, Value};
 
 use crate::db::changes::changed::{RowChange, is_same};
-use crate::db::changes::rows::{Key, Values, fitted, load, row_of, weight_of, weight_of_value};
+use crate::db::changes::rows::{Values, fitted, load, row_of, weight_of, weight_of_value};
+use crate::db::changes::window::Key;
 use crate::db::changes::window::LeftOut;
 use crate::db::past::lazy::{self, PastState, Source};
 use crate::db::present::snapshot::Published;

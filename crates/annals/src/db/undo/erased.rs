@@ -5,7 +5,7 @@ use std::sync::Arc;
 use annals_schema::{FieldNumber, Txid};
 
 use crate::Result;
-use crate::db::changes::rows::Key;
+use crate::db::changes::window::Key;
 use crate::db::history::ask::ask;
 use crate::db::present::snapshot::Published;
 use crate::journal::Erasure;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use annals_schema::{RowId, Table, TableNumber, Txid};
 
 use crate::db::changes::moment::Moment;
-use crate::db::changes::rows::{Key, fitted, load};
+use crate::db::changes::rows::{fitted, load};
+use crate::db::changes::window::Key;
 use crate::db::handle::transaction::Transaction;
 use crate::db::past::at::Through;
 use crate::db::past::lazy::Source;

@@ -9,7 +9,7 @@ use annals_schema::{
 };
 
 use crate::db::changes::changed::RowChange;
-use crate::db::changes::rows::Key;
+use crate::db::changes::window::Key;
 use crate::db::handle::transaction::Transaction;
 use crate::db::present::snapshot::Published;
 use crate::db::undo::erased::Erased;

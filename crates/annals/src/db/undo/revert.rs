@@ -6,7 +6,8 @@ use std::sync::Arc;
 use annals_schema::{Table, Txid, Value};
 
 use crate::db::changes::changed::{RowChange, is_same};
-use crate::db::changes::rows::{Key, Values, fitted, load};
+use crate::db::changes::rows::{Values, fitted, load};
+use crate::db::changes::window::Key;
 use crate::db::handle::transaction::Transaction;
 use crate::db::present::snapshot::Published;
 use crate::db::undo::dropped::dropped;

@@ -7,7 +7,7 @@ use annals_schema::{FieldNumber, RowId, Schema, TableNumber, Txid};
 
 use crate::Result;
 use crate::db::changes::changed::RowChange;
-use crate::db::changes::rows::Key;
+use crate::db::changes::window::Key;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
 use crate::db::time::{Changes, History, events_of};
