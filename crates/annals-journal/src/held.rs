@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use super::checkpoints::Checkpoints;
 use super::format::Point;
 use super::reader::Frame;
-use super::writer::{Held, Writer};
+use super::writer::{HeldFrames, Writer};
 use crate::{Error, Result};
 use annals_schema::Txid;
 use annals_storage::Spool;
@@ -25,7 +25,7 @@ impl Writer {
         spool.truncate(0);
         spool.move_to(self.written);
         let (before, clock_time) = (self.committed, self.last_clock_time);
-        self.held = Some(Held { before, clock_time, spool });
+        self.held = Some(HeldFrames { before, clock_time, spool });
     }
 
     /// Returns the end of the last commit in the file: without those that are held.
@@ -87,7 +87,7 @@ impl Writer {
         }
     }
 
-    fn write_held(&mut self, held: &Held) -> Result<()> {
+    fn write_held(&mut self, held: &HeldFrames) -> Result<()> {
         self.checkpoints.check_usable()?;
         self.draw_secret()?;
         let mut dirty_to = self.dirty_to;
@@ -105,7 +105,7 @@ impl Writer {
 
     /// Forgets the held frames: the file ends where it ended.
     pub(super) fn forget_held(&mut self) {
-        if let Some(Held { before, clock_time, .. }) = self.held.take() {
+        if let Some(HeldFrames { before, clock_time, .. }) = self.held.take() {
             self.committed = before;
             self.last_clock_time = clock_time;
         }

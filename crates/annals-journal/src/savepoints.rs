@@ -13,14 +13,14 @@
 use std::sync::Arc;
 
 use super::format::FRAME_HEADER_LEN;
-use super::writer::{Savepoint, Writer};
+use super::writer::{Writer, WriterSavepoint};
 use crate::Result;
 use annals_storage::step;
 
 impl Writer {
     /// Sets a savepoint: [`Self::return_to_savepoint`] returns to the transaction as it is now.
     pub fn set_savepoint(&mut self) {
-        self.savepoints.push(Savepoint {
+        self.savepoints.push(WriterSavepoint {
             position: self.written,
             chain: self.chain,
             len: self.frame.len(),
@@ -41,7 +41,7 @@ impl Writer {
     /// They can't be cut off: the transaction can only be rolled back.
     pub fn return_to_savepoint(&mut self) -> Result<()> {
         let Some(savepoint) = self.savepoints.last().cloned() else { return Ok(()) };
-        let Savepoint { position, chain, len, encoder, bytes } = savepoint;
+        let WriterSavepoint { position, chain, len, encoder, bytes } = savepoint;
         if let Some(bytes) = bytes {
             if let Some(held) = &mut self.held {
                 held.spool.truncate(position);
@@ -61,7 +61,7 @@ impl Writer {
 
     /// Keeps the part of the frame, which is about to be written, that savepoints return to.
     pub(super) fn keep_for_savepoints(&mut self) {
-        let of_frame = |savepoint: &&mut Savepoint| savepoint.position == self.written;
+        let of_frame = |savepoint: &&mut WriterSavepoint| savepoint.position == self.written;
         let mut savepoints = self.savepoints.iter_mut().rev().take_while(of_frame).peekable();
         let Some(last) = savepoints.peek() else { return };
         let part = self.frame.get(FRAME_HEADER_LEN..last.len).unwrap_or_default();

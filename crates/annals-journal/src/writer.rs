@@ -30,7 +30,7 @@ const FRAME_TARGET: usize = MAX_PAYLOAD - 2 * MAX_PIECE;
 
 /// A moment within a transaction.
 #[derive(Clone, Debug)]
-pub(super) struct Savepoint {
+pub(super) struct WriterSavepoint {
     /// Where the frame that was being filled begins, and the chain before it.
     pub(super) position: u64,
     pub(super) chain: u64,
@@ -43,7 +43,7 @@ pub(super) struct Savepoint {
 
 /// The frames that a writer holds.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldFrames {
     /// The end of the file's last commit.
     pub(super) before: Point,
     /// The time of the last commit before, by the clock.
@@ -51,7 +51,7 @@ pub(super) struct Held {
     pub(super) spool: Spool,
 }
 
-impl Held {
+impl HeldFrames {
     /// Reads bytes that are held.
     pub(super) fn begin(&self) -> u64 {
         self.spool.begin()
@@ -74,10 +74,10 @@ pub struct Writer {
     /// The end of possibly nonzero bytes after the last commit.
     pub(super) dirty_to: u64,
     /// The savepoints of the transaction.
-    pub(super) savepoints: Vec<Savepoint>,
+    pub(super) savepoints: Vec<WriterSavepoint>,
     pub(super) last_clock_time: i64,
     /// The frames of the transaction, if they must not be written yet.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<HeldFrames>,
     /// True if the transaction's commit will be flushed.
     flushes: bool,
     /// Each commit ends at a multiple of this.

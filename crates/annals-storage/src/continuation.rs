@@ -63,7 +63,7 @@ struct Continued {
 }
 
 /// The part of a continuation that a position is in.
-enum Part {
+enum Side {
     /// Its own file, at this position, up to so many bytes further.
     Own(u64, u64),
     /// The base, up to so many bytes further.
@@ -113,12 +113,12 @@ fn is_beside(rest: &str) -> bool {
 }
 
 impl Division {
-    fn part(&self, offset: u64) -> Part {
+    fn part(&self, offset: u64) -> Side {
         let Self { preface, head, from } = *self;
         match offset {
-            offset if offset < head => Part::Own(preface + offset, head - offset),
-            offset if offset < from => Part::Base(from - offset),
-            offset => Part::Own(preface + head + (offset - from), u64::MAX),
+            offset if offset < head => Side::Own(preface + offset, head - offset),
+            offset if offset < from => Side::Base(from - offset),
+            offset => Side::Own(preface + head + (offset - from), u64::MAX),
         }
     }
 
@@ -141,8 +141,8 @@ impl Storage for Continued {
             let rest = buffer.len() - done;
             let bounded = |most: u64| usize::try_from(most).unwrap_or(usize::MAX).min(rest);
             let (storage, at, wanted) = match self.division.part(at) {
-                Part::Own(own, most) => (&self.own, own, bounded(most)),
-                Part::Base(most) => (&self.base, at, bounded(most)),
+                Side::Own(own, most) => (&self.own, own, bounded(most)),
+                Side::Base(most) => (&self.base, at, bounded(most)),
             };
             let read = storage.read_at(at, &mut buffer[done..done + wanted])?;
             done += read;
@@ -155,10 +155,10 @@ impl Storage for Continued {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let most = match self.division.part(offset) {
-            Part::Own(own, most) if data.len() as u64 <= most => {
+            Side::Own(own, most) if data.len() as u64 <= most => {
                 return self.own.write_at(own, data);
             }
-            Part::Own(_, most) | Part::Base(most) => most,
+            Side::Own(_, most) | Side::Base(most) => most,
         };
         let message = format!(
             "{} bytes at {offset} would change what is continued: {most} bytes on, another part begins",

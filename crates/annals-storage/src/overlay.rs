@@ -29,12 +29,12 @@ pub struct OverlayDirectory {
 #[derive(Debug)]
 struct Overlay {
     base: Arc<dyn Storage>,
-    changes: Mutex<Changes>,
+    changes: Mutex<ChangedBlocks>,
 }
 
 /// What differs from the file.
 #[derive(Debug)]
-struct Changes {
+struct ChangedBlocks {
     len: u64,
     /// The end of the part that is read from the file.
     shared: u64,
@@ -64,7 +64,7 @@ impl OverlayDirectory {
         }
         // Not before: the head may speak of what was written meanwhile.
         let len = storage.len()?;
-        let changes = Mutex::new(Changes { len, shared: len, blocks });
+        let changes = Mutex::new(ChangedBlocks { len, shared: len, blocks });
         let file = Arc::new(Overlay { base: storage, changes });
         Ok(Self { base, name: name.to_owned(), file })
     }
@@ -90,13 +90,13 @@ fn index(number: u64) -> usize {
 }
 
 impl Overlay {
-    fn changes(&self) -> MutexGuard<'_, Changes> {
+    fn changes(&self) -> MutexGuard<'_, ChangedBlocks> {
         // Each change of it is whole, even if another thread panicked.
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Changes {
+impl ChangedBlocks {
     fn set_len(&mut self, len: u64) {
         if len < self.len {
             self.shared = self.shared.min(len);

@@ -6,7 +6,7 @@ use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Uuid, Va
 
 use crate::columns::column::Column;
 use crate::pages::cells::place;
-use crate::reference::{Referrer, Run, Unset, number_in, target_of};
+use crate::reference::{IdRun, Referrer, Unset, number_in, target_of};
 use crate::table::Table;
 use crate::{Error, Result, Store, View, Violation};
 
@@ -189,7 +189,7 @@ impl Store {
     }
 
     /// Checks references of rows that may be deleted meanwhile.
-    fn check_set(&self, table: TableNumber, field: FieldNumber, run: Run) -> Result<()> {
+    fn check_set(&self, table: TableNumber, field: FieldNumber, run: IdRun) -> Result<()> {
         let view = &self.working;
         let Some((data, column)) = view.referring_column(table, field) else { return Ok(()) };
         let Some((target, _)) = target_of(column.ty()) else { return Ok(()) };
@@ -232,7 +232,7 @@ impl Store {
     fn check_lost(
         &self,
         target: TableNumber,
-        lost: &[(TableNumber, Run)],
+        lost: &[(TableNumber, IdRun)],
         referrer: Referrer,
     ) -> Result<()> {
         let view = &self.working;

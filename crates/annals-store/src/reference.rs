@@ -24,7 +24,7 @@ pub(super) struct Referrer {
 
 /// Consecutive ids of rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct IdRun {
     pub(super) first: u64,
     pub(super) end: u64,
 }
@@ -33,9 +33,9 @@ pub(super) struct Run {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubts {
     /// References that were set to rows that weren't there.
-    pub(super) set: Vec<(TableNumber, FieldNumber, Run)>,
+    pub(super) set: Vec<(TableNumber, FieldNumber, IdRun)>,
     /// Rows that were deleted and that `restrict` keeps if anything refers to them.
-    pub(super) lost: Vec<(TableNumber, Run)>,
+    pub(super) lost: Vec<(TableNumber, IdRun)>,
     /// Required references that were added without a default, and the rows in which they aren't set yet.
     pub(super) unset: Vec<Unset>,
 }
@@ -66,7 +66,7 @@ impl Doubts {
                 return;
             }
         }
-        self.set.push((table, field, Run { first: ids.start, end: ids.end }));
+        self.set.push((table, field, IdRun { first: ids.start, end: ids.end }));
     }
 
     /// Records that rows have a field; `None`: all fields, since they are new.
@@ -89,7 +89,7 @@ impl Doubts {
         match self.lost.last_mut() {
             Some((of, run)) if *of == table && run.end == first => run.end += count,
             Some((of, run)) if *of == table && run.first == first + count => run.first = first,
-            _ => self.lost.push((table, Run { first, end: first + count })),
+            _ => self.lost.push((table, IdRun { first, end: first + count })),
         }
     }
 }

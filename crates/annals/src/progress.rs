@@ -70,13 +70,13 @@ pub fn read_while<T>(
     read: impl FnOnce() -> T,
 ) -> T {
     /// Puts the reader before back, also after a panic.
-    struct Before(Option<Reader>);
-    impl Drop for Before {
+    struct ReaderBefore(Option<Reader>);
+    impl Drop for ReaderBefore {
         fn drop(&mut self) {
             READER.set(self.0.take());
         }
     }
-    let _before = Before(READER.replace(Some(Arc::new(is_wanted))));
+    let _before = ReaderBefore(READER.replace(Some(Arc::new(is_wanted))));
     READ.set(0);
     read()
 }

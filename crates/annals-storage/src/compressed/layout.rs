@@ -18,7 +18,7 @@ const _: () = assert!(MAGIC[4] as usize + 8 == HEAD_LEN);
 
 /// The contents of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct CompressedHead {
     pub(super) version: u32,
     /// How many bytes each block has but the last.
     pub(super) block: u32,
@@ -28,7 +28,7 @@ pub(super) struct Head {
     pub(super) table_at: u64,
 }
 
-impl Head {
+impl CompressedHead {
     pub(super) fn encode(&self) -> [u8; HEAD_LEN] {
         let mut to = Layout([0; HEAD_LEN]);
         to.put(0, MAGIC);
@@ -53,14 +53,14 @@ impl Head {
 
 /// Where a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct BlockEntry {
     pub(super) position: u64,
     /// The hash of its bytes as they are in the file.
     pub(super) hash: u64,
     pub(super) length: u32,
 }
 
-impl Entry {
+impl BlockEntry {
     pub(super) fn encode(&self, number: u64) -> [u8; ENTRY_LEN] {
         let mut to = Layout([0; ENTRY_LEN]);
         to.put(0, self.position.to_le_bytes());

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::layout::{ENTRY_LEN, Entry, HEAD_LEN, Head, VERSION};
+use super::layout::{BlockEntry, CompressedHead, ENTRY_LEN, HEAD_LEN, VERSION};
 use crate::bytes::hash;
 use crate::{Hold, Lock, Storage};
 
@@ -20,7 +20,7 @@ type Block = (u64, Arc<Vec<u8>>);
 #[derive(Debug)]
 pub(super) struct Unpacked {
     file: Arc<dyn Storage>,
-    head: Head,
+    head: CompressedHead,
     /// The one that was used last is the last.
     blocks: Mutex<Vec<Block>>,
 }
@@ -29,7 +29,7 @@ impl Unpacked {
     pub(super) fn open(file: Arc<dyn Storage>) -> io::Result<Self> {
         let mut bytes = [0; HEAD_LEN];
         let read = file.read_at(0, &mut bytes)?;
-        let head = Head::decode(&bytes).filter(|_| read == HEAD_LEN);
+        let head = CompressedHead::decode(&bytes).filter(|_| read == HEAD_LEN);
         let head = head.ok_or_else(|| damaged("its head doesn't verify"))?;
         if head.version > VERSION {
             let message =
@@ -73,7 +73,7 @@ impl Unpacked {
         let mut bytes = [0; ENTRY_LEN];
         let read = self.file.read_at(at, &mut bytes)?;
         let entry =
-            Entry::decode(&bytes, number).filter(|_| read == ENTRY_LEN).ok_or_else(wrong)?;
+            BlockEntry::decode(&bytes, number).filter(|_| read == ENTRY_LEN).ok_or_else(wrong)?;
         // No memory is allocated for missing bytes.
         if entry.position.saturating_add(u64::from(entry.length)) > self.file.len()? {
             return Err(wrong());

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::layout::{BLOCK, ENTRY_LEN, Entry, HEAD_LEN, Head, TABLE_MAGIC, VERSION};
+use super::layout::{BLOCK, BlockEntry, CompressedHead, ENTRY_LEN, HEAD_LEN, TABLE_MAGIC, VERSION};
 use crate::Storage;
 use crate::bytes::hash;
 
@@ -28,7 +28,9 @@ pub fn compress<E: From<io::Error>>(
         let packed = packer.compress(block)?;
         to.write_at(position, &packed)?;
         let length = u32::try_from(packed.len()).map_err(io::Error::other)?;
-        table.extend_from_slice(&Entry { position, hash: hash(&packed), length }.encode(number));
+        table.extend_from_slice(
+            &BlockEntry { position, hash: hash(&packed), length }.encode(number),
+        );
         (at, position, number) = (at + count as u64, position + packed.len() as u64, number + 1);
         tell(count as u64)?;
     }
@@ -38,7 +40,7 @@ pub fn compress<E: From<io::Error>>(
         *to = from;
     }
     to.write_at(position, &table)?;
-    let head = Head { version: VERSION, block: BLOCK, len, table_at: position + 8 };
+    let head = CompressedHead { version: VERSION, block: BLOCK, len, table_at: position + 8 };
     to.write_at(0, &head.encode())?;
     Ok(())
 }

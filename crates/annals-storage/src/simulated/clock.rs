@@ -15,11 +15,11 @@ const WAIT_STEP: Duration = Duration::from_micros(500);
 /// A clock that advances by up to a millisecond at each query, depending on the seed.
 #[derive(Debug)]
 pub struct SimulatedClock {
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClockState {
     now: i64,
     elapsed: Duration,
     rng: Rng,
@@ -30,7 +30,7 @@ impl SimulatedClock {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(ClockState {
                 now: BEGINNING,
                 elapsed: Duration::ZERO,
                 rng: Rng::new(seed),
@@ -48,12 +48,12 @@ impl SimulatedClock {
         self.state().pass(micros);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ClockState {
     fn pass(&mut self, micros: i64) {
         self.now = self.now.saturating_add(micros);
         let forwards = Duration::from_micros(u64::try_from(micros).unwrap_or(0));

@@ -6,7 +6,7 @@ use std::io;
 use super::Rng;
 use super::fact::Fact;
 use super::inode::{Inode, LARGEST_FILE, SECTOR_SIZE};
-use super::plan::{Fault, Plan, ReadFault, input_output, killed, no_space, power_off};
+use super::plan::{Fault, FaultPlan, ReadFault, input_output, killed, no_space, power_off};
 use crate::check_fixed_len;
 
 /// A disk with one directory, its plan of faults, and its transcript.
@@ -15,7 +15,7 @@ pub(super) struct Machine {
     pub(super) seed: u64,
     pub(super) inodes: BTreeMap<u64, Inode>,
     pub(super) names: BTreeMap<String, Fact<Option<u64>>>,
-    pub(super) plan: Plan,
+    pub(super) plan: FaultPlan,
     pub(super) operations: u64,
     pub(super) reads: u64,
     pub(super) transcript: Vec<String>,
@@ -40,7 +40,7 @@ impl Machine {
             seed,
             inodes,
             names,
-            plan: Plan::default(),
+            plan: FaultPlan::default(),
             operations: 0,
             reads: 0,
             transcript: Vec::new(),

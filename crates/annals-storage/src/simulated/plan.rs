@@ -41,7 +41,7 @@ pub enum ReadFault {
 
 /// All that is to go wrong.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct FaultPlan {
     pub(super) crash_at: Option<u64>,
     /// At which operation the process dies whose it is, and how that one fails.
     pub(super) kill_at: Option<(u64, Fault)>,
@@ -54,7 +54,7 @@ pub(super) struct Plan {
     full: Option<Range<u64>>,
 }
 
-impl Plan {
+impl FaultPlan {
     pub(super) fn add(&mut self, operation: u64, fault: Fault) {
         self.faults.insert(operation, fault);
     }

@@ -63,10 +63,10 @@ const _: () = assert!(size_of::<Head>() <= FIRST && FIRST.is_multiple_of(64) && 
 
 /// A chunk, by its head, from which all of it may be reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Place(NonNull<Head>);
+struct ChunkPlace(NonNull<Head>);
 
 // SAFETY: fields of a head that aren't atomic are read only with the pool locked, or never change.
-unsafe impl Send for Place {}
+unsafe impl Send for ChunkPlace {}
 
 /// A page that was just allocated, with a single reference.
 pub(crate) struct Taken {
@@ -94,7 +94,7 @@ impl PageRef {
             None => {
                 let is_huge = pool.wants_huge();
                 drop(pool);
-                let (chunk, pays) = Place::new(process, is_huge);
+                let (chunk, pays) = ChunkPlace::new(process, is_huge);
                 pool = lock(process);
                 pool.add(chunk, pays);
                 chunk
@@ -133,10 +133,10 @@ impl PageRef {
     }
 
     #[inline]
-    fn chunk(&self) -> Place {
+    fn chunk(&self) -> ChunkPlace {
         let head = self.0.as_ptr().map_addr(|at| at & !(CHUNK - 1));
         // SAFETY: a chunk isn't at address 0, and a page is in one.
-        Place(unsafe { NonNull::new_unchecked(head) }.cast())
+        ChunkPlace(unsafe { NonNull::new_unchecked(head) }.cast())
     }
 
     #[inline]
@@ -219,7 +219,7 @@ fn own(last: *mut Own, process: u32) -> &'static Own {
     unsafe { &*own }
 }
 
-impl Place {
+impl ChunkPlace {
     /// Makes a chunk; returns whether it was worth while to ask for a huge page, if that was done.
     fn new(process: u32, is_huge: bool) -> (Self, Option<bool>) {
         let chunk = Chunk::allocate();

@@ -3,7 +3,7 @@
 //! The chunk that became available last is used first, and empty ones are last: so they may stay empty and be freed.
 #![allow(unsafe_code, reason = "what is to be known of a chunk lies in the chunk itself")]
 
-use super::{PAGES, Place};
+use super::{ChunkPlace, PAGES};
 use annals_storage::Chunk;
 
 /// How many chunks there may be without a page in use.
@@ -32,7 +32,7 @@ impl Room {
 
 /// The chunks that have room.
 pub(super) struct Pool {
-    open: Vec<Place>,
+    open: Vec<ChunkPlace>,
     /// How many of them have no page in use.
     pub(super) empty: usize,
     /// How many there are in all.
@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// Returns the chunk from which a page is taken next.
-    pub(super) fn next(&self) -> Option<Place> {
+    pub(super) fn next(&self) -> Option<ChunkPlace> {
         self.open.last().copied()
     }
 
@@ -73,7 +73,7 @@ impl Pool {
     }
 
     /// Adds a chunk that has all its pages free.
-    pub(super) fn add(&mut self, chunk: Place, pays: Option<bool>) {
+    pub(super) fn add(&mut self, chunk: ChunkPlace, pays: Option<bool>) {
         if let Some(pays) = pays {
             self.learn(pays);
         }
@@ -82,19 +82,19 @@ impl Pool {
         self.open(chunk);
     }
 
-    fn room(&mut self, chunk: Place) -> &mut Room {
+    fn room(&mut self, chunk: ChunkPlace) -> &mut Room {
         // SAFETY: the pool is locked, and this borrow of it is the unique one (invariant 2).
         unsafe { &mut *chunk.head().room.get() }
     }
 
     /// Appends a chunk to those that have room: it is used next.
-    fn open(&mut self, chunk: Place) {
+    fn open(&mut self, chunk: ChunkPlace) {
         self.room(chunk).place = self.open.len();
         self.open.push(chunk);
     }
 
     /// Removes a chunk from those that have room.
-    fn close(&mut self, chunk: Place) {
+    fn close(&mut self, chunk: ChunkPlace) {
         let place = self.room(chunk).place;
         self.open.swap_remove(place);
         if let Some(&moved) = self.open.get(place) {
@@ -103,7 +103,7 @@ impl Pool {
     }
 
     /// Takes a page of a chunk that has room; returns whether it was never used.
-    pub(super) fn take_of(&mut self, chunk: Place) -> (usize, bool) {
+    pub(super) fn take_of(&mut self, chunk: ChunkPlace) -> (usize, bool) {
         let room = self.room(chunk);
         let is_fresh = room.free == 0;
         let index = if is_fresh { room.fresh } else { room.free.trailing_zeros() as usize };
@@ -122,7 +122,7 @@ impl Pool {
     }
 
     /// Takes a page back; returns the chunk if it is one too many.
-    pub(super) fn give_back(&mut self, chunk: Place, index: usize) -> Option<Chunk> {
+    pub(super) fn give_back(&mut self, chunk: ChunkPlace, index: usize) -> Option<Chunk> {
         let room = self.room(chunk);
         room.free |= 1 << index;
         room.used -= 1;
@@ -146,7 +146,7 @@ impl Pool {
         Some(unsafe { Chunk::take_back(chunk.0.cast()) })
     }
 
-    fn swap_to_front(&mut self, chunk: Place) {
+    fn swap_to_front(&mut self, chunk: ChunkPlace) {
         let last = self.room(chunk).place;
         self.open.swap(0, last);
         let moved = self.open[last];

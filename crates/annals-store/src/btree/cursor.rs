@@ -6,7 +6,7 @@ use crate::Result;
 
 /// A gap between two entries of a tree, or at an end.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Cursor<'a> {
+pub(in super::super) struct TreeCursor<'a> {
     tree: &'a Tree,
     gap: Gap,
 }
@@ -25,12 +25,12 @@ enum Gap {
 
 impl Tree {
     /// Returns a cursor before the first entry.
-    pub(in super::super) const fn cursor(&self) -> Cursor<'_> {
-        Cursor { tree: self, gap: Gap::First }
+    pub(in super::super) const fn cursor(&self) -> TreeCursor<'_> {
+        TreeCursor { tree: self, gap: Gap::First }
     }
 }
 
-impl Cursor<'_> {
+impl TreeCursor<'_> {
     /// Moves before the first entry.
     pub(in super::super) const fn seek_first(&mut self) {
         self.gap = Gap::First;

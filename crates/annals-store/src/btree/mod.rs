@@ -59,7 +59,7 @@ use crate::pages::refresh::refresh;
 use crate::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
-pub(super) use self::cursor::Cursor;
+pub(super) use self::cursor::TreeCursor;
 pub(super) use self::range::Range;
 pub(super) use self::spot::{Spot, Way};
 

@@ -15,12 +15,12 @@ use annals_event::{MAX_VECTOR, Vector, width};
 /// A slice of numbers is taken as a whole: its values aren't visited one by one if the field can
 /// hold any. Values of other types are turned into [`ValueRef`]s a thousand at a time.
 pub struct Values<'a> {
-    source: Source<'a>,
+    source: ValueSource<'a>,
     /// Which types it is for; `None`: it will be seen from the values.
     fits: Option<fn(Type) -> bool>,
 }
 
-enum Source<'a> {
+enum ValueSource<'a> {
     /// As in [`Vector::Cells`].
     Cells(Cow<'a, [u8]>),
     Slice(&'a [ValueRef<'a>]),
@@ -47,7 +47,7 @@ impl<'a> Values<'a> {
                 }
             }
         };
-        Self { source: Source::Made(items.len(), Box::new(make)), fits: None }
+        Self { source: ValueSource::Made(items.len(), Box::new(make)), fits: None }
     }
 
     /// Takes values that are turned into untyped ones.
@@ -76,9 +76,9 @@ impl<'a> Values<'a> {
     pub fn len(&self, ty: Type) -> Option<usize> {
         match &self.source {
             _ if self.fits.is_some_and(|fits| !fits(ty)) => None,
-            Source::Cells(cells) => Vector::Cells(cells).len(ty),
-            Source::Slice(values) => Some(values.len()),
-            Source::Made(len, _) => Some(*len),
+            ValueSource::Cells(cells) => Vector::Cells(cells).len(ty),
+            ValueSource::Slice(values) => Some(values.len()),
+            ValueSource::Made(len, _) => Some(*len),
         }
     }
 
@@ -87,7 +87,7 @@ impl<'a> Values<'a> {
     #[doc(hidden)]
     #[inline]
     pub const fn may_change(&self) -> bool {
-        matches!(self.source, Source::Made(..))
+        matches!(self.source, ValueSource::Made(..))
     }
 
     /// Passes the values to `take` in pieces of events, in order, each with the place of its first
@@ -112,17 +112,17 @@ impl<'a> Values<'a> {
         mut take: impl FnMut(usize, Vector<'_>) -> Result<()>,
     ) -> Result<()> {
         match &self.source {
-            Source::Cells(cells) => {
+            ValueSource::Cells(cells) => {
                 let each = width(ty).map_or(1, |width| PIECE / width);
                 let bytes = each * width(ty).unwrap_or(PIECE);
                 let mut pieces = cells.chunks(bytes).enumerate();
                 pieces.try_for_each(|(at, piece)| take(at * each, Vector::Cells(piece)))
             }
-            Source::Slice(values) => {
+            ValueSource::Slice(values) => {
                 let mut pieces = values.chunks(MADE).enumerate();
                 pieces.try_for_each(|(at, piece)| take(at * MADE, Vector::Values(piece)))
             }
-            Source::Made(len, make) => {
+            ValueSource::Made(len, make) => {
                 let mut piece = Vec::with_capacity(MADE.min(*len));
                 (0..*len).step_by(MADE).try_for_each(|at| {
                     piece.clear();
@@ -161,9 +161,9 @@ fn in_parts(
 impl fmt::Debug for Values<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
-            Source::Cells(cells) => write!(f, "Values({} bytes of cells)", cells.len()),
-            Source::Slice(values) => write!(f, "Values({} values)", values.len()),
-            Source::Made(len, _) => write!(f, "Values({len} values)"),
+            ValueSource::Cells(cells) => write!(f, "Values({} bytes of cells)", cells.len()),
+            ValueSource::Slice(values) => write!(f, "Values({} values)", values.len()),
+            ValueSource::Made(len, _) => write!(f, "Values({len} values)"),
         }
     }
 }
@@ -171,14 +171,14 @@ impl fmt::Debug for Values<'_> {
 /// Numbers and ids, none of them null.
 impl<'a, T: Primitive> From<&'a [T]> for Values<'a> {
     fn from(values: &'a [T]) -> Self {
-        Self { source: Source::Cells(to_cells(values)), fits: Some(T::fits) }
+        Self { source: ValueSource::Cells(to_cells(values)), fits: Some(T::fits) }
     }
 }
 
 impl<'a> From<&'a [bool]> for Values<'a> {
     fn from(values: &'a [bool]) -> Self {
         let cells = values.iter().map(|&value| u8::from(value)).collect();
-        Self { source: Source::Cells(Cow::Owned(cells)), fits: Some(|ty| ty == Type::Bool) }
+        Self { source: ValueSource::Cells(Cow::Owned(cells)), fits: Some(|ty| ty == Type::Bool) }
     }
 }
 
@@ -223,8 +223,8 @@ impl<'a> From<&'a [Vec<u8>]> for Values<'a> {
 impl<'a> From<Vector<'a>> for Values<'a> {
     fn from(vector: Vector<'a>) -> Self {
         let source = match vector {
-            Vector::Cells(cells) => Source::Cells(Cow::Borrowed(cells)),
-            Vector::Values(values) => Source::Slice(values),
+            Vector::Cells(cells) => ValueSource::Cells(Cow::Borrowed(cells)),
+            Vector::Values(values) => ValueSource::Slice(values),
         };
         Self { source, fits: None }
     }

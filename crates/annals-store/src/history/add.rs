@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::leaf::{Builder, Made, Reader, split};
+use super::leaf::{Builder, LeafReader, Made, split};
 use super::node::{CHILDREN, Child, children, encode};
 use super::{Entry, HistoryIndex, Key, MOST_HEIGHT, damaged};
 use crate::Result;
@@ -66,7 +66,7 @@ impl HistoryIndex {
     fn merge(&mut self, node: u64, height: u8, entries: &[Entry]) -> Result<Vec<Child>> {
         let bytes = self.node(node)?;
         if height == 0 {
-            let old: Vec<Entry> = Reader::new(&bytes).collect();
+            let old: Vec<Entry> = LeafReader::new(&bytes).collect();
             if !old.is_sorted_by_key(|entry| (entry.key, entry.count)) {
                 return Err(damaged());
             }

@@ -1,6 +1,6 @@
 //! Verifying the tree: order, ranges and counts.
 
-use super::leaf::Reader;
+use super::leaf::LeafReader;
 use super::node::{Child, children};
 use super::{Entry, HistoryIndex, Key, damaged};
 use crate::Result;
@@ -24,7 +24,7 @@ impl HistoryIndex {
         let (mut first, mut last, mut end) = (None, Key::default(), Key::default());
         if height == 0 {
             let mut before: Option<Entry> = None;
-            for entry in Reader::new(&bytes) {
+            for entry in LeafReader::new(&bytes) {
                 let is_later = before
                     .is_none_or(|before| (before.key, before.count) <= (entry.key, entry.count));
                 is_later.then_some(()).ok_or_else(damaged)?;

@@ -1,6 +1,6 @@
 //! Finding the places of a row, and records.
 
-use super::leaf::Reader;
+use super::leaf::LeafReader;
 use super::node::{Child, children};
 use super::{Entry, HistoryIndex, Key};
 use crate::Result;
@@ -28,7 +28,7 @@ impl HistoryIndex {
             let is_before = |entry: &Entry| entry.key <= key;
             let has = |entry: &Entry| entry.count > 0 && key < entry.end();
             let same = |entry: &Entry| entry.key.table == key.table && has(entry);
-            let entries = Reader::near(&bytes, key).take_while(is_before).filter(same);
+            let entries = LeafReader::near(&bytes, key).take_while(is_before).filter(same);
             found.extend(entries.map(|entry| entry.place));
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl HistoryIndex {
     fn entry_from(&self, node: u64, height: u8, key: Key) -> Result<Option<Key>> {
         let bytes = self.node(node)?;
         if height == 0 {
-            let mut entries = Reader::near(&bytes, key);
+            let mut entries = LeafReader::near(&bytes, key);
             return Ok(entries.find(|entry| entry.key >= key).map(|entry| entry.key));
         }
         let mut below = children(&bytes).peekable();
@@ -86,7 +86,7 @@ impl HistoryIndex {
         let bytes = self.node(node)?;
         if height == 0 {
             let (mut found, mut numbers) = (None, Vec::new());
-            for entry in of_table(Reader::near(&bytes, key), key) {
+            for entry in of_table(LeafReader::near(&bytes, key), key) {
                 if found != Some(entry.key.row) {
                     found = Some(entry.key.row);
                     numbers.clear();
@@ -127,7 +127,7 @@ impl HistoryIndex {
         let bytes = self.node(node)?;
         if height == 0 {
             let mut records: Vec<Record> = Vec::new();
-            for entry in of_table(Reader::new(&bytes), key) {
+            for entry in of_table(LeafReader::new(&bytes), key) {
                 match records.last_mut().filter(|last| last.row == entry.key.row) {
                     Some(last) => last.numbers.push(entry.place),
                     None => {
@@ -161,7 +161,7 @@ impl HistoryIndex {
     fn has_below(&self, node: u64, height: u8, table: u64) -> Result<bool> {
         let bytes = self.node(node)?;
         if height == 0 {
-            return Ok(Reader::new(&bytes).any(|entry| entry.key.table == table));
+            return Ok(LeafReader::new(&bytes).any(|entry| entry.key.table == table));
         }
         for child in children(&bytes) {
             let may_have = child.first.table <= table && table <= child.end.table;
@@ -188,7 +188,7 @@ impl HistoryIndex {
     ) -> Result<()> {
         let bytes = self.node(node)?;
         match height {
-            0 => Reader::new(&bytes).try_for_each(visit),
+            0 => LeafReader::new(&bytes).try_for_each(visit),
             _ => children(&bytes)
                 .try_for_each(|child| self.each_below(child.node, height - 1, visit)),
         }
@@ -196,7 +196,7 @@ impl HistoryIndex {
 }
 
 /// Returns the numbers of the records of a table in a leaf, up to those of a row.
-fn of_table(leaf: Reader<'_>, key: Key) -> impl Iterator<Item = Entry> {
+fn of_table(leaf: LeafReader<'_>, key: Key) -> impl Iterator<Item = Entry> {
     let same = move |entry: &Entry| entry.key.table == key.table && entry.count == 0;
     leaf.take_while(move |entry| entry.key <= key).filter(same)
 }

@@ -169,7 +169,7 @@ fn parts_of(leaf: &[u8]) -> (&[u8], &[[u8; STRETCH_LEN]]) {
 
 /// Reads the entries of a leaf, in order. It ends at the first byte that makes no sense.
 #[derive(Debug)]
-pub(super) struct Reader<'l> {
+pub(super) struct LeafReader<'l> {
     bytes: &'l [u8],
     key: Key,
     count: u64,
@@ -177,7 +177,7 @@ pub(super) struct Reader<'l> {
     place: u64,
 }
 
-impl<'l> Reader<'l> {
+impl<'l> LeafReader<'l> {
     pub(super) fn new(leaf: &'l [u8]) -> Self {
         Self::of_groups(parts_of(leaf).0)
     }
@@ -230,7 +230,7 @@ impl<'l> Reader<'l> {
     }
 }
 
-impl Iterator for Reader<'_> {
+impl Iterator for LeafReader<'_> {
     type Item = Entry;
 
     #[inline]

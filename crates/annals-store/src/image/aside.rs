@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::file::{Held, Image};
+use super::file::{HeldRoots, Image};
 use super::publish::{Draft, Unpublished};
 use super::space::Space;
 use annals_storage::sync::lock;
@@ -14,7 +14,7 @@ use annals_storage::sync::lock;
 #[derive(Debug)]
 pub struct PutAside {
     image: Arc<Image>,
-    held: Held,
+    held: HeldRoots,
     number: u64,
 }
 

@@ -19,7 +19,7 @@ use super::open::read_header;
 use super::pin::RootPin;
 use super::roots::{Roots, Slot};
 use super::units::{Extent, Units};
-use super::walk::{Step, walk};
+use super::walk::{WalkStep, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Access, Clock, Directory};
 
@@ -172,7 +172,7 @@ fn look_at(image: &Image, root: &Root, before: &Units, report: &mut Report) -> R
         let extent = Extent::of(stored);
         figures.add(root, stored);
         if before.are_used(extent) {
-            return Ok(Step::Skip);
+            return Ok(WalkStep::Skip);
         }
         if !before.are_free(extent) {
             return Err(wrong(
@@ -184,7 +184,7 @@ fn look_at(image: &Image, root: &Root, before: &Units, report: &mut Report) -> R
         image.verify(stored)?;
         objects += 1;
         bytes += u64::from(stored.len);
-        Ok(Step::Enter)
+        Ok(WalkStep::Enter)
     });
     report.objects += objects;
     report.bytes += bytes;

@@ -16,7 +16,7 @@ use super::file::Image;
 use super::format::Root;
 use super::stored::{Source, Stored, is_damage};
 use super::units::Extent;
-use super::walk::{Object, Step, walk};
+use super::walk::{Object, WalkStep, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::sync::lock;
 
@@ -34,11 +34,11 @@ pub struct Damage {
     is_lost: AtomicBool,
     /// How many objects were noted when it did so.
     opened_without: AtomicUsize,
-    known: Mutex<Known>,
+    known: Mutex<KnownDamage>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownDamage {
     /// By the hash of the image's header, and the place.
     bad: HashMap<(u64, u64), Stored>,
     findings: Vec<String>,
@@ -179,7 +179,7 @@ impl Image {
         let mut last = root.catalog;
         let walked = walk(self, root, |object, stored| {
             if object == Object::Frames {
-                return Ok(Step::Enter); // only the past needs it
+                return Ok(WalkStep::Enter); // only the past needs it
             }
             last = *stored;
             if self.is_bad(stored) {
@@ -188,7 +188,7 @@ impl Image {
             if is_whole && matches!(object, Object::Page | Object::Bytes) {
                 self.verify(stored)?;
             }
-            Ok(Step::Enter)
+            Ok(WalkStep::Enter)
         });
         match walked {
             Ok(_) => Ok(true),
@@ -208,11 +208,11 @@ impl Image {
     pub fn has_older_damage(&self, root: &Root) -> bool {
         let (mut found, mut is_older) = (false, true);
         let walked = walk(self, root, |object, stored| match self.verify(stored) {
-            Ok(()) => Ok(Step::Enter),
+            Ok(()) => Ok(WalkStep::Enter),
             Err(_) => {
                 found = true;
                 is_older &= object == Object::Frames || !root.wrote(stored);
-                Ok(Step::Skip)
+                Ok(WalkStep::Skip)
             }
         });
         walked.is_ok() && found && is_older

@@ -7,7 +7,7 @@
 use super::format::{LONGEST_PAGE, OBJECTS_AT, Root, UNIT};
 use super::stored::{Source, Stored};
 use super::units::Extent;
-use super::walk::{Step, walk};
+use super::walk::{WalkStep, walk};
 use crate::Result;
 
 /// What a root says of all that it reaches.
@@ -42,7 +42,7 @@ impl Figures {
         let mut figures = Self::NONE;
         walk(source, root, |_, stored| {
             figures.add(root, stored);
-            Ok(Step::Enter)
+            Ok(WalkStep::Enter)
         })?;
         Ok(figures)
     }

@@ -16,7 +16,7 @@ use super::format::{OBJECTS_AT, Root, UNIT};
 use super::roots::Chosen;
 use super::space::Space;
 use super::stored::{Source, Stored};
-use super::walk::{Step, walk};
+use super::walk::{WalkStep, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::sync::lock;
 use annals_storage::{Access, Directory, Origin, Storage, step};
@@ -30,7 +30,7 @@ pub struct Image {
     pub(super) access: Access,
     /// The hash of the header, which roots repeat.
     pub(super) header: u64,
-    pub(super) held: Mutex<Held>,
+    pub(super) held: Mutex<HeldRoots>,
     /// The space, once a backfill has needed it.
     pub(super) working: Mutex<Option<Space>>,
     stopped: OnceLock<String>,
@@ -41,7 +41,7 @@ pub struct Image {
 
 /// The state of the roots in a handle.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldRoots {
     /// The root in use; `None` before the first backfill.
     pub(super) newest: Option<Chosen>,
     /// The root in the other slot, if that is on permanent storage.
@@ -137,7 +137,7 @@ impl Image {
                 }
             }
         }
-        Ok(OBJECTS_AT + walk(self, root, |_, _| Ok(Step::Enter))?.used() * UNIT)
+        Ok(OBJECTS_AT + walk(self, root, |_, _| Ok(WalkStep::Enter))?.used() * UNIT)
     }
 
     /// Returns how many bytes the newest root and its key frames reach, in whole units, and these; `None` unless a

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::Catalog;
 use super::create::open_file;
-use super::file::{Held, Image};
+use super::file::{HeldRoots, Image};
 use super::format::{FRAMES_HEAD_LEN, FRAMES_MAGIC, Identity, MAX_FRAMES, ROOT_LEN, Root};
 use super::open::{Judging, check_identity, read_header, verify_written};
 use super::pin::RootPin;
@@ -190,7 +190,7 @@ impl Image {
             match image.judge(&root, &how) {
                 Ok(catalog) => {
                     let newest = Some(Chosen { root, slot: 0, is_whole: true });
-                    *lock(&image.held) = Held { newest, ..Held::default() };
+                    *lock(&image.held) = HeldRoots { newest, ..HeldRoots::default() };
                     return Ok(Some(KeyFrame { image, root, catalog, pin }));
                 }
                 Err(error) if is_damage(&error) => damaged.push(root.number),

@@ -58,4 +58,4 @@ pub use pin::RootPin;
 pub use publish::{Draft, NewRoot};
 pub use roots::Slot;
 pub use stored::{Source, Stored};
-pub use walk::{Step, read_catalog, walk_array};
+pub use walk::{WalkStep, read_catalog, walk_array};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::catalog::Catalog;
 use super::create::{SetAside, open_file, set_aside};
 use super::damage::Damage;
-use super::file::{Held, Image};
+use super::file::{HeldRoots, Image};
 use super::format::{IMAGE_HEADER_LEN, IMAGE_VERSION, Identity, ImageHeader, Root};
 use super::roots::{Chosen, Roots, Slot};
 use super::stored::is_damage;
-use super::walk::{Object, Step, read_catalog, walk};
+use super::walk::{Object, WalkStep, read_catalog, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::Point;
 use annals_storage::sync::lock;
@@ -90,7 +90,7 @@ impl Image {
         let roots = image.roots()?;
         let (chosen, catalog, is_frame) =
             image.choose_sound(&roots, how).map_err(|error| within(error, &shown))?;
-        *lock(&image.held) = Held {
+        *lock(&image.held) = HeldRoots {
             is_frame,
             live: None,
             newest: Some(chosen),
@@ -278,12 +278,12 @@ pub(super) fn verify_written(image: &Image, root: &Root) -> Result<()> {
     }
     walk(image, root, |object, stored| {
         if !root.wrote(stored) {
-            return Ok(Step::Skip);
+            return Ok(WalkStep::Skip);
         }
         if matches!(object, Object::Page | Object::Bytes | Object::Frames) {
             image.verify(stored)?;
         }
-        Ok(Step::Enter)
+        Ok(WalkStep::Enter)
     })
     .map(drop)
 }

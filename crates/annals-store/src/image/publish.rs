@@ -15,12 +15,12 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use super::file::{Held, Image};
+use super::file::{HeldRoots, Image};
 use super::format::{Root, UNIT};
 use super::roots::{Chosen, ROOTS, Roots};
 use super::space::Space;
 use super::stored::{Source, Stored};
-use super::walk::{Step, walk};
+use super::walk::{WalkStep, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::sync::lock;
 use annals_storage::{Point, step};
@@ -45,7 +45,7 @@ pub struct NewRoot {
 pub struct Draft<'i> {
     pub(super) image: &'i Image,
     pub(super) working: MutexGuard<'i, Option<Space>>,
-    pub(super) held: Held,
+    pub(super) held: HeldRoots,
     pub(super) number: u64,
     /// The key frames that its root lists.
     pub(super) frames: Arc<[Root]>,
@@ -106,7 +106,7 @@ impl Image {
     /// backfill depends on both, and bytes in the page cache need not be on disk. A flush doesn't write it either if
     /// an earlier one failed: everything that the backfill wrote is rewritten.
     fn make_whole(&self) -> Result<()> {
-        let Held { newest, is_named, .. } = lock(&self.held).clone();
+        let HeldRoots { newest, is_named, .. } = lock(&self.held).clone();
         if newest.is_some() && !is_named {
             let flushed = self.directory.flush();
             flushed.map_err(|error| self.stop(self.io("can't make its name durable", error)))?;
@@ -126,12 +126,12 @@ impl Image {
     fn write_again(&self, root: &Root) -> Result<()> {
         walk(self, root, |_, stored| {
             if !root.wrote(stored) {
-                return Ok(Step::Skip);
+                return Ok(WalkStep::Skip);
             }
             let mut bytes = vec![0; usize::try_from(stored.len).unwrap_or(usize::MAX)];
             self.read(stored, &mut bytes)?;
             self.write(&[(stored.place, &[&bytes])])?;
-            Ok(Step::Enter)
+            Ok(WalkStep::Enter)
         })?;
         step!(LengthNotRewritten, self.change_len()?);
         Ok(())
@@ -299,7 +299,7 @@ impl Draft<'_> {
             space.published(root.number);
         }
         self.unpublished = Unpublished::Keep;
-        *lock(&image.held) = Held {
+        *lock(&image.held) = HeldRoots {
             newest: Some(Chosen { root, slot, is_whole: true }),
             other: self.held.newest.map(|newest| newest.root),
             last_number: root.number,

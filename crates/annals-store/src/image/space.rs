@@ -25,7 +25,7 @@ use super::file::Image;
 use super::format::{OBJECTS_AT, Root, UNIT};
 use super::stored::Stored;
 use super::units::{Extent, Units, units};
-use super::walk::{Step, walk};
+use super::walk::{WalkStep, walk};
 use crate::{Error, ErrorKind, Result};
 
 /// How many sizes of objects have a search of their own.
@@ -133,7 +133,7 @@ impl Space {
         frames: &Arc<[Root]>,
     ) -> Result<(Self, Arc<[Root]>)> {
         let mut space = Self::empty();
-        let live = walk(image, newest, |_, _| Ok(Step::Enter))?;
+        let live = walk(image, newest, |_, _| Ok(WalkStep::Enter))?;
         for extent in live.runs() {
             space.live.take(extent);
             space.used.take(extent);
@@ -174,10 +174,10 @@ impl Space {
         let walked = walk(image, root, |_, stored| {
             // Common objects of two roots are at the same place, and so are all objects below.
             match Extent::of(stored) {
-                extent if used.are_used(extent) => Ok(Step::Skip),
+                extent if used.are_used(extent) => Ok(WalkStep::Skip),
                 extent if used.are_free(extent) => {
                     found.push((extent, first_root(stored, root.number)));
-                    Ok(Step::Enter)
+                    Ok(WalkStep::Enter)
                 }
                 _ => Err(Error::corrupt(format!("damaged: {} is written over", stored.place))),
             }

@@ -29,7 +29,7 @@ pub enum Object {
 
 /// The action for a visited object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WalkStep {
     /// Note its units, and continue with the objects below it.
     Enter,
     /// Skip it, and all objects below it.
@@ -64,7 +64,7 @@ impl std::fmt::Display for Object {
 /// errors of `visit`.
 pub(crate) fn walk<V>(source: &dyn Source, root: &Root, visit: V) -> Result<Units>
 where
-    V: FnMut(Object, &Stored) -> Result<Step>,
+    V: FnMut(Object, &Stored) -> Result<WalkStep>,
 {
     let mut walk = Walk { source, end: root.end, units: Units::default(), visit };
     if let Some(frames) = &root.frames {
@@ -86,7 +86,7 @@ where
 #[inline]
 pub fn walk_array<V>(source: &dyn Source, array: &Array, end: u64, visit: V) -> Result<()>
 where
-    V: FnMut(Object, &Stored) -> Result<Step>,
+    V: FnMut(Object, &Stored) -> Result<WalkStep>,
 {
     Walk { source, end, units: Units::default(), visit }.array(array)
 }
@@ -115,7 +115,7 @@ fn damaged(object: Object, stored: &Stored, reason: &str) -> Error {
     Error::corrupt(format!("damaged: {object} at {}: {reason}", stored.place))
 }
 
-impl<V: FnMut(Object, &Stored) -> Result<Step>> Walk<'_, V> {
+impl<V: FnMut(Object, &Stored) -> Result<WalkStep>> Walk<'_, V> {
     fn array(&mut self, array: &Array) -> Result<()> {
         match (&array.root, array.height) {
             (None, _) => Ok(()),
@@ -163,7 +163,7 @@ impl<V: FnMut(Object, &Stored) -> Result<Step>> Walk<'_, V> {
         if !self.units.are_free(Extent::of(stored)) {
             return Err(damaged(object, stored, "it shares a unit with something else"));
         }
-        let entered = (self.visit)(object, stored)? == Step::Enter;
+        let entered = (self.visit)(object, stored)? == WalkStep::Enter;
         if entered {
             self.units.take(Extent::of(stored));
         }

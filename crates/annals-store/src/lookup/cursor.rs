@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use annals_schema::{RowId, ValueRef};
 
 use crate::Result;
-use crate::btree::Cursor;
+use crate::btree::TreeCursor;
 use crate::index::key;
 use crate::lookup::{IndexView, id_in};
 use crate::row::Row;
@@ -21,14 +21,14 @@ use crate::row::Row;
 pub struct IndexCursor<'a> {
     index: IndexView<'a>,
     /// Where it is, once that was asked for.
-    cursor: OnceLock<Cursor<'a>>,
+    cursor: OnceLock<TreeCursor<'a>>,
     /// Where it was moved before that.
-    known: Known,
+    known: Target,
 }
 
 /// A position to move to.
 #[derive(Clone, Debug)]
-enum Known {
+enum Target {
     First,
     Last,
     /// Before this key; without one, after the last row.
@@ -47,7 +47,7 @@ impl<'a> IndexView<'a> {
     /// Returns a cursor before the first row.
     #[must_use]
     pub fn cursor(&self) -> IndexCursor<'a> {
-        IndexCursor { index: *self, cursor: OnceLock::new(), known: Known::First }
+        IndexCursor { index: *self, cursor: OnceLock::new(), known: Target::First }
     }
 
     /// Counts the rows that are before all those whose first fields equal these values, or would be.
@@ -84,7 +84,7 @@ impl<'a> IndexCursor<'a> {
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.put(Known::Key(Some(key)))
+        self.put(Target::Key(Some(key)))
     }
 
     /// Moves after the last row whose first fields aren't greater than these values.
@@ -93,7 +93,7 @@ impl<'a> IndexCursor<'a> {
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek_behind(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.put(Known::Key(key::successor(key)))
+        self.put(Target::Key(key::successor(key)))
     }
 
     /// Moves before a row, wherever the index has it: so a walk continues where another ended, among rows with equal
@@ -102,7 +102,7 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
     pub fn seek_row(&mut self, id: RowId) -> Result<()> {
-        self.put(Known::Before(id))
+        self.put(Target::Before(id))
     }
 
     /// Moves after the first `rank` rows; after the last one if there are fewer.
@@ -110,17 +110,17 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// The index can't be loaded; the gap stays where it was.
     pub fn seek_rank(&mut self, rank: u64) -> Result<()> {
-        self.put(Known::Rank(rank))
+        self.put(Target::Rank(rank))
     }
 
     /// Moves before the first row.
     pub fn seek_first(&mut self) {
-        self.put_at(Known::First);
+        self.put_at(Target::First);
     }
 
     /// Moves after the last row.
     pub fn seek_last(&mut self) {
-        self.put_at(Known::Last);
+        self.put_at(Target::Last);
     }
 
     /// Counts the rows before the gap, without visiting them.
@@ -128,7 +128,7 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// The index can't be loaded.
     pub fn rank(&self) -> Result<u64> {
-        self.cursor().and_then(Cursor::rank)
+        self.cursor().and_then(TreeCursor::rank)
     }
 
     /// Returns the row after the gap, and moves past it. An error is that the row can't be loaded.
@@ -157,7 +157,7 @@ impl<'a> IndexCursor<'a> {
     }
 
     /// Returns where it is. The tree of the index may have to be made first.
-    fn cursor(&self) -> Result<&Cursor<'a>> {
+    fn cursor(&self) -> Result<&TreeCursor<'a>> {
         if let Some(cursor) = self.cursor.get() {
             return Ok(cursor);
         }
@@ -166,21 +166,21 @@ impl<'a> IndexCursor<'a> {
         Ok(self.cursor.get_or_init(|| cursor))
     }
 
-    fn cursor_mut(&mut self) -> Result<&mut Cursor<'a>> {
+    fn cursor_mut(&mut self) -> Result<&mut TreeCursor<'a>> {
         self.cursor()?;
         Ok(self.cursor.get_mut().expect("it was just put there"))
     }
 
     /// Moves to a position; after an error it hasn't moved.
-    fn put(&mut self, known: Known) -> Result<()> {
+    fn put(&mut self, known: Target) -> Result<()> {
         let index = self.index;
         move_to(self.cursor_mut()?, &index, &known)
     }
 
     /// Moves to an end. Nothing is loaded for it.
-    fn put_at(&mut self, known: Known) {
+    fn put_at(&mut self, known: Target) {
         match self.cursor.get_mut() {
-            Some(cursor) if matches!(known, Known::Last) => cursor.seek_last(),
+            Some(cursor) if matches!(known, Target::Last) => cursor.seek_last(),
             Some(cursor) => cursor.seek_first(),
             None => {}
         }
@@ -193,13 +193,13 @@ impl<'a> IndexCursor<'a> {
 }
 
 /// Moves a cursor of an index to the position of another.
-fn move_to(cursor: &mut Cursor<'_>, index: &IndexView<'_>, known: &Known) -> Result<()> {
+fn move_to(cursor: &mut TreeCursor<'_>, index: &IndexView<'_>, known: &Target) -> Result<()> {
     match known {
-        Known::First => cursor.seek_first(),
-        Known::Last => cursor.seek_last(),
-        Known::Key(key) => cursor.seek(key.as_deref())?,
-        Known::Rank(rank) => cursor.seek_rank(*rank)?,
-        Known::Before(id) => cursor.seek(Some(&index.key_of(*id)?))?,
+        Target::First => cursor.seek_first(),
+        Target::Last => cursor.seek_last(),
+        Target::Key(key) => cursor.seek(key.as_deref())?,
+        Target::Rank(rank) => cursor.seek_rank(*rank)?,
+        Target::Before(id) => cursor.seek(Some(&index.key_of(*id)?))?,
     }
     Ok(())
 }

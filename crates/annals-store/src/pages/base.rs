@@ -73,11 +73,11 @@ impl<T> fmt::Debug for Base<T> {
 /// A node, or where it is.
 pub(super) struct Link<T> {
     pub(super) stored: Stored,
-    pub(super) node: OnceLock<Arc<Node<T>>>,
+    pub(super) node: OnceLock<Arc<BaseNode<T>>>,
 }
 
 /// A node of the tree.
-pub(super) struct Node<T> {
+pub(super) struct BaseNode<T> {
     pub(super) kids: Kids<T>,
 }
 
@@ -256,7 +256,7 @@ impl<T: Item> Link<T> {
     }
 
     /// Returns the node; loads it if that wasn't done yet.
-    pub(super) fn load(&self, height: u8, pager: &Pager) -> Result<&Arc<Node<T>>> {
+    pub(super) fn load(&self, height: u8, pager: &Pager) -> Result<&Arc<BaseNode<T>>> {
         if let Some(node) = self.node.get() {
             return Ok(node);
         }
@@ -273,7 +273,7 @@ impl<T: Item> Link<T> {
             let item = |stored| (stored, OnceLock::new());
             Kids::Leaf(entries.map(|entry| entry.map(item)).into())
         };
-        Ok(self.node.get_or_init(|| Arc::new(Node { kids })))
+        Ok(self.node.get_or_init(|| Arc::new(BaseNode { kids })))
     }
 }
 

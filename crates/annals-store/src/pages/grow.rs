@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Result;
 use crate::image::{Stored, encode_node};
-use crate::pages::base::{BITS, Base, FANOUT, Kids, Leaf, Link, Node, covers};
+use crate::pages::base::{BITS, Base, BaseNode, FANOUT, Kids, Leaf, Link, covers};
 use crate::pages::item::Item;
 use crate::pages::keep::{Keep, Piece};
 use crate::pages::once_array::OnceArray;
 
 /// The new contents of a place.
-pub(crate) struct Change<T> {
+pub(crate) struct PlaceChange<T> {
     pub(crate) index: usize,
     /// Its entry, with the item if that may be borrowed from memory; `None` if it was removed.
     pub(crate) new: Option<Leaf<T>>,
@@ -23,7 +23,7 @@ impl<T: Item> Base<T> {
     ///
     /// # Errors
     /// A node can't be loaded, or `keep` fails.
-    pub(crate) fn grow(&self, changes: Vec<Change<T>>, keep: &mut dyn Keep) -> Result<Self> {
+    pub(crate) fn grow(&self, changes: Vec<PlaceChange<T>>, keep: &mut dyn Keep) -> Result<Self> {
         let filled = changes.iter().filter(|change| change.new.is_some());
         let Some(last) = filled.map(|change| change.index).max() else {
             return self.shrink(changes, keep);
@@ -38,7 +38,7 @@ impl<T: Item> Base<T> {
                 }
                 let mut links: Vec<_> = empty().collect();
                 links[0] = Some(below);
-                let node = Arc::new(Node { kids: Kids::Inner(links.into()) });
+                let node = Arc::new(BaseNode { kids: Kids::Inner(links.into()) });
                 // It will change, so it isn't stored.
                 root = Some(Link { stored: Stored::default(), node: OnceLock::from(node) });
             }
@@ -47,7 +47,7 @@ impl<T: Item> Base<T> {
         Ok(self.with(root, height))
     }
 
-    fn shrink(&self, mut changes: Vec<Change<T>>, keep: &mut dyn Keep) -> Result<Self> {
+    fn shrink(&self, mut changes: Vec<PlaceChange<T>>, keep: &mut dyn Keep) -> Result<Self> {
         changes.retain(|change| covers(self.height, change.index));
         let root = self.change(self.root.as_ref(), self.height, changes, keep)?;
         Ok(self.with(root, self.height))
@@ -64,7 +64,7 @@ impl<T: Item> Base<T> {
         &self,
         old: Option<&Link<T>>,
         height: u8,
-        changes: Vec<Change<T>>,
+        changes: Vec<PlaceChange<T>>,
         keep: &mut dyn Keep,
     ) -> Result<Option<Link<T>>> {
         if changes.is_empty() {
@@ -84,16 +84,16 @@ impl<T: Item> Base<T> {
             Kids::Inner(links) => links.iter().all(Option::is_none),
             Kids::Leaf(items) => items.iter().all(Option::is_none),
         };
-        if is_empty { Ok(None) } else { link(&Arc::new(Node { kids }), height, keep).map(Some) }
+        if is_empty { Ok(None) } else { link(&Arc::new(BaseNode { kids }), height, keep).map(Some) }
     }
 
     fn change_items(
         old: Option<&[Option<Leaf<T>>]>,
-        changes: Vec<Change<T>>,
+        changes: Vec<PlaceChange<T>>,
         keep: &mut dyn Keep,
     ) -> Kids<T> {
         let mut items: Vec<_> = old.map_or_else(|| empty().collect(), <[_]>::to_vec);
-        for Change { index, new } in changes {
+        for PlaceChange { index, new } in changes {
             if let Some((old, _)) = std::mem::replace(&mut items[index % FANOUT], new) {
                 keep.leave(old);
             }
@@ -105,7 +105,7 @@ impl<T: Item> Base<T> {
         &self,
         old: Option<&[Option<Link<T>>]>,
         height: u8,
-        changes: Vec<Change<T>>,
+        changes: Vec<PlaceChange<T>>,
         keep: &mut dyn Keep,
     ) -> Result<Kids<T>> {
         let mut links: Vec<_> = old.map_or_else(|| empty().collect(), <[_]>::to_vec);
@@ -128,7 +128,7 @@ fn empty<T>() -> impl Iterator<Item = Option<T>> {
 }
 
 /// Stores a node.
-fn link<T>(node: &Arc<Node<T>>, height: u8, keep: &mut dyn Keep) -> Result<Link<T>> {
+fn link<T>(node: &Arc<BaseNode<T>>, height: u8, keep: &mut dyn Keep) -> Result<Link<T>> {
     let mut entries = [None; FANOUT];
     let stored = |place: usize| match &node.kids {
         Kids::Inner(links) => links.get(place)?.as_ref().map(|link| link.stored),

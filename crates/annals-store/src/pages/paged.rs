@@ -21,9 +21,9 @@ use crate::pages::reserve::ArrayId;
 
 /// The identity of an array's contents: two with the same one are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version(u64);
+pub(super) struct ArrayVersion(u64);
 
-impl Version {
+impl ArrayVersion {
     pub(super) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -44,7 +44,7 @@ pub(crate) enum Counted {
 pub(crate) struct Paged<T> {
     id: ArrayId,
     /// Another one after each change.
-    pub(super) version: Version,
+    pub(super) version: ArrayVersion,
     pub(super) overlay: Directory<T>,
     pub(super) base: Option<Arc<Base<T>>>,
 }
@@ -82,7 +82,7 @@ impl<T: Clone> Clone for Paged<T> {
 
 impl<T> Default for Paged<T> {
     fn default() -> Self {
-        let (id, version) = (ArrayId::next(), Version::next());
+        let (id, version) = (ArrayId::next(), ArrayVersion::next());
         Self { id, version, overlay: Directory::default(), base: None }
     }
 }
@@ -178,13 +178,13 @@ impl<T: Item> Paged<T> {
 
     /// Puts something at a place.
     pub(crate) fn put(&mut self, index: usize, item: T) {
-        self.version = Version::next();
+        self.version = ArrayVersion::next();
         self.overlay.set(index, Some(item));
     }
 
     /// Removes the item at a place.
     pub(crate) fn remove(&mut self, index: usize) {
-        self.version = Version::next();
+        self.version = ArrayVersion::next();
         self.overlay.set(index, self.base.is_some().then(T::gone));
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::pages::base::Base;
 use crate::pages::directory::Directory;
 use crate::pages::item::Item;
-use crate::pages::paged::{Paged, Version};
+use crate::pages::paged::{ArrayVersion, Paged};
 use annals_storage::step;
 
 /// The new base of an array, and the parts of the saved array in it.
@@ -71,7 +71,7 @@ impl<T: Item> Paged<T> {
         if self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, &rebase.base)) {
             return;
         }
-        self.version = Version::next();
+        self.version = ArrayVersion::next();
         self.overlay = rebase.left_of(&self.overlay);
         self.base = Some(Arc::clone(&rebase.base));
     }

@@ -12,7 +12,7 @@ use annals_storage::step;
 use crate::Result;
 use crate::image::{self, Kind, RootPin, Stored};
 use crate::pages::base::{Base, BaseRoot, Check};
-use crate::pages::grow::Change;
+use crate::pages::grow::PlaceChange;
 use crate::pages::item::Item;
 use crate::pages::keep::{Keep, Piece};
 use crate::pages::page::{Frozen, PAGE, PageRef, used};
@@ -290,21 +290,21 @@ impl<T: Item> Array<T> {
         whole: impl Fn(T) -> Piece,
     ) -> Result<(ArrayId, Rebase<T>)> {
         let mut but = Exceptions { blanks: self.blanks, ..Exceptions::default() };
-        let mut changes: Vec<Change<T>> = Vec::with_capacity(self.changes.len());
+        let mut changes: Vec<PlaceChange<T>> = Vec::with_capacity(self.changes.len());
         for (index, content) in self.changes {
             match content {
                 Content::Whole(item) if item.is_gone() => {
-                    changes.push(Change { index, new: None });
+                    changes.push(PlaceChange { index, new: None });
                 }
                 Content::Whole(item) => {
                     let stored = keep.store(whole(item.clone()))?;
                     let item = if pager.keeps() { OnceLock::from(item) } else { OnceLock::new() };
-                    changes.push(Change { index, new: Some((stored, item)) });
+                    changes.push(PlaceChange { index, new: Some((stored, item)) });
                 }
                 Content::Part(bytes) => {
                     but.parts.push(index);
                     let stored = keep.store(Piece::Part(bytes))?;
-                    changes.push(Change { index, new: Some((stored, OnceLock::new())) });
+                    changes.push(PlaceChange { index, new: Some((stored, OnceLock::new())) });
                 }
                 Content::Blank => {}
             }

@@ -10,7 +10,7 @@ use crate::pages::page::{Epoch, Write};
 const GAP_RUN: u64 = 64;
 
 /// A part of a run of slots, all of which are written in the same way.
-pub(in super::super) struct Part<'e> {
+pub(in super::super) struct SlotRun<'e> {
     pub(in super::super) slot: usize,
     pub(in super::super) len: usize,
     pub(in super::super) write: Write<'e>,
@@ -166,7 +166,7 @@ impl RowMap {
         slot: usize,
         len: usize,
         epoch: &'e Epoch,
-    ) -> impl Iterator<Item = Part<'e>> + use<'e> {
+    ) -> impl Iterator<Item = SlotRun<'e>> + use<'e> {
         let ((low, high), rest) = (self.fresh_tail, self.fresh_end);
         let (mut at, end) = (slot, slot + len);
         std::iter::from_fn(move || {
@@ -174,7 +174,7 @@ impl RowMap {
             let fresh = at >= rest || (at >= low && at < high);
             let (slot, len) = (at, next.map_or(end, |next| next.min(end)) - at);
             at += len;
-            (len > 0).then_some(Part { slot, len, write: Write { fresh, epoch } })
+            (len > 0).then_some(SlotRun { slot, len, write: Write { fresh, epoch } })
         })
     }
 }

@@ -172,9 +172,9 @@ pub(super) fn examine_storage(
             &watched,
             shown,
             Rule::new(options.recovery),
-            || State::begin(past, options, until),
+            || Findings::begin(past, options, until),
             is_damaged,
-            |state: &mut State, frame, end| {
+            |state: &mut Findings, frame, end| {
                 let is_repeated = past.as_ref().is_ok_and(|past| past.is_repeated(frame));
                 state.take(frame, end, shown, is_repeated)
             },
@@ -271,7 +271,7 @@ pub(super) fn says_nothing(error: &Error) -> bool {
 
 /// The findings frame by frame.
 #[derive(Debug, Default)]
-struct State {
+struct Findings {
     replay: Replay,
     first: Option<Committed>,
     /// The first one in the segments before the file.
@@ -288,7 +288,7 @@ struct State {
     marks: Marks,
 }
 
-impl State {
+impl Findings {
     /// Begins with the contents of the segments before the file.
     fn begin(past: &Result<Past>, options: &Options, until: Option<u64>) -> Result<Self> {
         let mut state = Self { replay: Replay::default().until(until), ..Self::default() };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::image::catalog::Kind;
 use crate::image::miniature::{Changes, Next, advance, arrays, content};
 use crate::image::roots::Slot;
-use crate::image::walk::{Step, walk};
+use crate::image::walk::{WalkStep, walk};
 use crate::image::{Identity, Image, Opened, check};
 use annals_storage::Point;
 use annals_storage::document::{block, dump, parse_dump};
@@ -61,7 +61,7 @@ fn transcript(bytes: &[u8]) -> String {
             let (place, len) = (stored.place, stored.len);
             writeln!(text, "  {place}: {object}, {len} bytes, of backfill {}", stored.backfill)
                 .unwrap();
-            Ok(Step::Enter)
+            Ok(WalkStep::Enter)
         })
         .unwrap();
     }

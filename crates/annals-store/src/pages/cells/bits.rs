@@ -1,7 +1,7 @@
 //! Arrays of bits.
 
 use super::Pages;
-use super::runs::{Part, parts};
+use super::runs::{PagePart, parts};
 use crate::Result;
 use crate::pages::load::Loader;
 use crate::pages::page::{PAGE, PageRef, Write};
@@ -139,7 +139,7 @@ impl Bits {
         bit: bool,
         write: Write<'_>,
     ) -> Result<()> {
-        for Part { index, at, len } in parts(slot, len, PAGE_BITS) {
+        for PagePart { index, at, len } in parts(slot, len, PAGE_BITS) {
             let is_missing = self.pages.is_missing(index)?;
             if is_missing && (!bit || index == 0 && at + len <= SMALL_WORDS * 64) {
                 let end = if index == 0 { (at + len).min(SMALL_WORDS * 64) } else { 0 };
@@ -150,7 +150,7 @@ impl Bits {
             if is_missing && index == 0 {
                 self.small.iter().enumerate().for_each(|(at, &word)| page.store(at, word));
             }
-            for Part { index: word, at, len } in parts(at, len, 64) {
+            for PagePart { index: word, at, len } in parts(at, len, 64) {
                 let mask = (u64::MAX >> (64 - len)) << at;
                 let old = page.load(word);
                 page.store(word, if bit { old | mask } else { old & !mask });
@@ -238,7 +238,7 @@ impl Bits {
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         self.small.iter().for_each(|&word| out.number(word));
         self.pages.save(out, PAGE_BITS, blanks, |page, part, out| {
-            for Part { index: word, at, len } in parts(part.start, part.len(), 64) {
+            for PagePart { index: word, at, len } in parts(part.start, part.len(), 64) {
                 let mask = (u64::MAX >> (64 - len)) << at;
                 let place = &mut out[word * 8..word * 8 + 8];
                 // Other bits of the word may be written meanwhile: hence the atomic load.

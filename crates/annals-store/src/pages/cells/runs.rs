@@ -18,7 +18,7 @@ static ZEROS: Zeros = Zeros([0; PAGE]);
 const GATHERED: usize = 64;
 
 /// A part of a run in one page.
-pub(super) struct Part {
+pub(super) struct PagePart {
     /// The number of the page.
     pub(super) index: usize,
     /// The first place in the page.
@@ -27,11 +27,11 @@ pub(super) struct Part {
 }
 
 /// Parts a run of cells or bits, of which a page has `each`.
-pub(super) fn parts(first: usize, len: usize, each: usize) -> impl Iterator<Item = Part> {
+pub(super) fn parts(first: usize, len: usize, each: usize) -> impl Iterator<Item = PagePart> {
     let (mut at, end) = (first, first + len);
     std::iter::from_fn(move || {
         let len = (each - at % each).min(end - at);
-        let part = Part { index: at / each, at: at % each, len };
+        let part = PagePart { index: at / each, at: at % each, len };
         at += len;
         (len > 0).then_some(part)
     })
@@ -90,8 +90,8 @@ impl<const W: usize> Cells<W> {
         parts(slot, len, Self::EACH).try_for_each(|part| self.zero_part(part, write))
     }
 
-    fn zero_part(&mut self, part: Part, write: Write<'_>) -> Result<()> {
-        let Part { index, at, len } = part;
+    fn zero_part(&mut self, part: PagePart, write: Write<'_>) -> Result<()> {
+        let PagePart { index, at, len } = part;
         if len == Self::EACH {
             self.pages.take_away(index);
             self.small = self.small.take().filter(|_| index > 0);
@@ -122,8 +122,8 @@ impl<const W: usize> Cells<W> {
         Ok(())
     }
 
-    fn write_part(&mut self, part: Part, cells: &[u8], write: Write<'_>) -> Result<()> {
-        let Part { index, at, len } = part;
+    fn write_part(&mut self, part: PagePart, cells: &[u8], write: Write<'_>) -> Result<()> {
+        let PagePart { index, at, len } = part;
         // A page that is overwritten as a whole needn't be loaded.
         let is_whole = len == Self::EACH;
         let is_missing =

@@ -29,7 +29,7 @@ const VALUE: usize = size_of::<Value>();
 pub(in crate::db) type Values = Option<Vec<Value>>;
 
 #[derive(Debug)]
-struct Known {
+struct KnownRow {
     values: Values,
     /// The transaction that touched it last.
     turn: u64,
@@ -41,7 +41,7 @@ struct Known {
 pub(in crate::db) struct RowChanges {
     base: Arc<View>,
     present: Arc<Schema>,
-    known: HashMap<Key, Known>,
+    known: HashMap<Key, KnownRow>,
     touched: Vec<(Key, Values)>,
     comments: Vec<String>,
     turn: u64,
@@ -189,7 +189,7 @@ impl RowChanges {
                 self.touched.push((key, values.clone()));
                 let weight = weight_of(&values);
                 self.weight += weight;
-                room.insert(Known { values, turn: self.turn, weight })
+                room.insert(KnownRow { values, turn: self.turn, weight })
             }
         };
         Ok(Some(&mut known.values))

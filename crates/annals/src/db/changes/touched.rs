@@ -6,7 +6,7 @@ use crate::event::Event;
 
 /// Consecutive rows of a table.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct RowRun {
     table: TableNumber,
     first: u64,
     end: u64,
@@ -18,7 +18,7 @@ const MERGED: usize = 1024;
 /// Runs of touched rows.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Touched {
-    runs: Vec<Run>,
+    runs: Vec<RowRun>,
     /// How many runs there were after the last merge.
     merged: usize,
 }
@@ -53,7 +53,7 @@ impl Touched {
             Some(run) if run.table == table && run.first <= first && first <= run.end => {
                 run.end = run.end.max(end);
             }
-            _ => self.runs.push(Run { table, first, end }),
+            _ => self.runs.push(RowRun { table, first, end }),
         }
         if self.runs.len() > MERGED + 2 * self.merged {
             self.merge();
@@ -93,7 +93,7 @@ impl Touched {
 
 /// Touched rows in order.
 #[derive(Debug)]
-pub(in crate::db) struct TouchedRows(Vec<Run>);
+pub(in crate::db) struct TouchedRows(Vec<RowRun>);
 
 impl TouchedRows {
     pub(in crate::db) fn iter(&self) -> impl Iterator<Item = (TableNumber, RowId)> + '_ {

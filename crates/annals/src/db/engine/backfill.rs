@@ -59,7 +59,7 @@ const MOST_ROOTS: usize = 8;
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// A backfill under way: its image and mode, and how long its steps took.
-pub(in crate::db) struct Run<'i> {
+pub(in crate::db) struct BackfillRun<'i> {
     pub(in crate::db) image_state: &'i ImageState,
     mode: BackfillMode,
     pub(in crate::db) phases: BackfillPhases,
@@ -67,7 +67,7 @@ pub(in crate::db) struct Run<'i> {
     last: Duration,
 }
 
-impl<'i> Run<'i> {
+impl<'i> BackfillRun<'i> {
     pub(in crate::db) fn begin(image_state: &'i ImageState, mode: BackfillMode) -> Self {
         Self {
             image_state,
@@ -154,7 +154,7 @@ fn backfill_until_sound(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     let image_state = core.image_state()?;
-    let mut run = Run::begin(image_state, mode);
+    let mut run = BackfillRun::begin(image_state, mode);
     let mut tries = 0;
     loop {
         run.phases = BackfillPhases::default();
@@ -176,7 +176,7 @@ fn backfill_until_sound(
 
 fn backfill_once(
     core: &Core,
-    run: &mut Run<'_>,
+    run: &mut BackfillRun<'_>,
     working: &mut Working,
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
@@ -199,7 +199,7 @@ fn backfill_once(
 /// Writes the published view, up to which the journal is hard, and which lies over the newest root.
 pub(in crate::db) fn carry_out(
     core: &Core,
-    run: &mut Run<'_>,
+    run: &mut BackfillRun<'_>,
     working: &mut Working,
     published: Arc<Published>,
     watch: Watching<'_>,
@@ -240,7 +240,7 @@ pub(in crate::db) fn carry_out(
 /// Writes a new root of the image; returns the written amounts, and the end of the previous root.
 fn advance(
     core: &Core,
-    run: &mut Run<'_>,
+    run: &mut BackfillRun<'_>,
     working: &mut Working,
     published: &Published,
     spill: Option<&Spill>,

@@ -6,7 +6,7 @@
 //! retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when the
 //! replay takes twice as long: no commit fails by it.
 
-use crate::db::engine::trigger::Tail;
+use crate::db::engine::trigger::ReplayTail;
 use crate::db::engine::{backfill, retain, trigger};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -32,10 +32,10 @@ struct Shared {
     /// How many bytes of changes in memory alone are worth one.
     unsaved_due: AtomicUsize,
     /// The tail of the journal, by which one may be due.
-    tail: Tail,
+    tail: ReplayTail,
     /// When that may begin, by the clock in microseconds.
     soonest: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<WorkState>,
     signal: Condvar,
     /// The deadline of a backfill after `state` is to stop, by the clock in microseconds.
     deadline: AtomicU64,
@@ -44,7 +44,7 @@ struct Shared {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum WorkState {
     #[default]
     Idle,
     /// Wanted once `soonest` has come.
@@ -59,7 +59,7 @@ impl Background {
         let unsaved_due = AtomicUsize::new(trigger::unsaved_due(&core));
         let (state, signal) = (Mutex::default(), Condvar::new());
         let (deadline, is_cut) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-        let (tail, soonest) = (Tail::of(&core), AtomicU64::new(0));
+        let (tail, soonest) = (ReplayTail::of(&core), AtomicU64::new(0));
         let shared = Shared { core, unsaved_due, tail, soonest, state, signal, deadline, is_cut };
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
@@ -72,7 +72,7 @@ impl Background {
 
     /// Returns the tail of the journal.
     #[inline]
-    pub(in crate::db) fn tail(&self) -> &Tail {
+    pub(in crate::db) fn tail(&self) -> &ReplayTail {
         &self.shared.tail
     }
 
@@ -80,16 +80,16 @@ impl Background {
     #[cold]
     pub(in crate::db) fn want(&self) {
         self.shared.unsaved_due.store(usize::MAX, Ordering::Relaxed);
-        self.request(State::Wanted);
+        self.request(WorkState::Wanted);
     }
 
     /// Requests a backfill once the last one is long enough ago.
     #[cold]
     pub(in crate::db) fn want_soon(&self) {
-        self.request(State::Soon);
+        self.request(WorkState::Soon);
     }
 
-    fn request(&self, wanted: State) {
+    fn request(&self, wanted: WorkState) {
         self.shared.request(wanted);
         let mut thread = lock(&self.thread);
         if thread.is_none() {
@@ -105,7 +105,7 @@ impl Background {
     pub(in crate::db) fn stop(&self, patience: Duration) -> bool {
         let deadline = self.shared.core.clock().elapsed().saturating_add(patience);
         self.shared.deadline.store(micros(deadline), Ordering::Relaxed);
-        *lock(&self.shared.state) = State::Stopping;
+        *lock(&self.shared.state) = WorkState::Stopping;
         self.shared.signal.notify_one();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
@@ -121,10 +121,10 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Shared {
-    fn request(&self, wanted: State) {
+    fn request(&self, wanted: WorkState) {
         self.tail.stop_watching();
         let mut state = lock(&self.state);
-        if matches!(*state, State::Idle | State::Soon) {
+        if matches!(*state, WorkState::Idle | WorkState::Soon) {
             *state = wanted;
         }
         drop(state);
@@ -154,7 +154,7 @@ impl Shared {
             self.soonest.store(micros(soonest), Ordering::Relaxed);
             self.unsaved_due.store(unsaved_due, Ordering::Relaxed);
             if self.tail.watch(&self.core, seen, is_done) {
-                self.request(State::Soon);
+                self.request(WorkState::Soon);
             }
         }
     }
@@ -173,22 +173,22 @@ impl Shared {
         let mut state = lock(&self.state);
         loop {
             match *state {
-                State::Stopping => return false,
-                State::Wanted => {
-                    *state = State::Idle;
+                WorkState::Stopping => return false,
+                WorkState::Wanted => {
+                    *state = WorkState::Idle;
                     return true;
                 }
-                State::Soon => {
+                WorkState::Soon => {
                     let soonest = Duration::from_micros(self.soonest.load(Ordering::Relaxed));
                     let left = soonest.saturating_sub(self.core.clock().elapsed());
                     if left.is_zero() {
-                        *state = State::Wanted;
+                        *state = WorkState::Wanted;
                         continue;
                     }
                     let waited = self.signal.wait_timeout(state, left);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
-                State::Idle => {
+                WorkState::Idle => {
                     state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }

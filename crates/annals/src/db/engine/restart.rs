@@ -25,7 +25,7 @@ use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result};
 
 /// The state with which a segment begins that another journal began so, if it does.
-pub(in crate::db) struct Beginning {
+pub(in crate::db) struct StateBeginning {
     /// Where it ends.
     pub(in crate::db) point: Point,
     /// Where its blobs are.
@@ -108,7 +108,7 @@ pub(in crate::db) fn restart_as(
     core: &Core,
     writing: &mut Writing,
     sealing: &Sealing,
-    fill: impl FnOnce(&dyn Storage, Secret) -> Result<Beginning>,
+    fill: impl FnOnce(&dyn Storage, Secret) -> Result<StateBeginning>,
 ) -> Result<Cursor> {
     let old = core.segment.load_full();
     writing.writer.rollback()?;
@@ -120,7 +120,7 @@ pub(in crate::db) fn restart_as(
     old.checkpoints.close()?;
     let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
     let header = &sealing.seal.next;
-    let (next, Beginning { point, pieces }) =
+    let (next, StateBeginning { point, pieces }) =
         Next::copy(directory, journal, header, &**core.clock(), fill)?;
     let ready = segments::keep(directory, journal, storage, &head.header)
         .and_then(|()| old.checkpoints.seal(sealing));

@@ -31,14 +31,14 @@ pub(in crate::db) fn write(
     segment: u64,
 ) -> Result<Vec<(Blob, BlobPiece)>> {
     let mut state =
-        State { writer, snapshot, schema: Schema::default(), placeholders: BTreeMap::new() };
+        StateWriter { writer, snapshot, schema: Schema::default(), placeholders: BTreeMap::new() };
     state.schema()?;
     let moved = state.blobs(last_blob, segment)?;
     state.rows()?;
     Ok(moved)
 }
 
-struct State<'w> {
+struct StateWriter<'w> {
     writer: &'w mut Writer,
     snapshot: &'w Snapshot,
     /// The schema as it is with the commands that were written.
@@ -47,7 +47,7 @@ struct State<'w> {
     placeholders: BTreeMap<TableNumber, RowId>,
 }
 
-impl State<'_> {
+impl StateWriter<'_> {
     fn event(&mut self, event: &Event<'_>) -> Result<()> {
         self.writer.event(&self.schema, event)
     }

@@ -2,7 +2,7 @@
 //!
 //! | when                     | what is looked at                                                     |
 //! |--------------------------|-----------------------------------------------------------------------|
-//! | after each commit        | how long the replay of the journal's tail would take: [`Tail`]        |
+//! | after each commit        | how long the replay of the journal's tail would take: [`ReplayTail`]        |
 //! |                          | how much of the store is in memory alone: a quarter of what may be    |
 //! | a transaction spilled    | nothing: what it wrote ahead is to be published                       |
 //! | a backfill failed        | the replay, once it takes twice as long                               |
@@ -38,7 +38,7 @@ const PAUSES: u32 = 3;
 
 /// The tail of the journal, which the next opening would replay after a kill.
 #[derive(Debug)]
-pub(in crate::db) struct Tail {
+pub(in crate::db) struct ReplayTail {
     /// Its beginning, in bytes as [`JournalFile::reach`](crate::db::present::segment::JournalFile::reach) counts them.
     begin: AtomicU64,
     /// The end of the last commit, which may not be published yet.
@@ -49,7 +49,7 @@ pub(in crate::db) struct Tail {
     due: AtomicU64,
 }
 
-impl Tail {
+impl ReplayTail {
     /// Begins with the tail that opening has replayed, of small updates perhaps.
     pub(in crate::db) fn of(core: &Core) -> Self {
         let due = core.image().map_or(u64::MAX, |_| SHORT_REPLAY);
@@ -161,14 +161,14 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
-    use super::{SHORT_REPLAY, Tail, soonest};
+    use super::{ReplayTail, SHORT_REPLAY, soonest};
 
     #[test]
     fn a_tail_is_long_by_the_time_of_its_replay() {
         const KIB: u64 = 1024;
         let begin = 5000 * KIB;
         let is_long = |statements: u64, bytes: u64| {
-            let tail = Tail::new(begin, begin + 16, SHORT_REPLAY);
+            let tail = ReplayTail::new(begin, begin + 16, SHORT_REPLAY);
             let is_long = tail.is_long_with(statements, begin + bytes);
             assert_eq!(tail.seen(), (begin + bytes.max(16), 1 + statements));
             tail.stop_watching();
@@ -178,7 +178,7 @@ mod tests {
         assert!(is_long(34_000, 0) && !is_long(33_000, 0), "0.3 us a statement");
         assert!(is_long(0, 4096 * KIB) && !is_long(0, 3072 * KIB), "much is copied");
         assert!(is_long(30_000, 1024 * KIB) && !is_long(20_000, 1024 * KIB));
-        let tail = Tail::new(0, 0, SHORT_REPLAY);
+        let tail = ReplayTail::new(0, 0, SHORT_REPLAY);
         tail.begin.store(1024 * KIB, Ordering::Relaxed);
         assert!(!tail.is_long_with(30_000, 1024 * KIB), "its beginning is later");
     }

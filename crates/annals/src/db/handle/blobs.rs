@@ -20,18 +20,18 @@ impl Snapshot {
     /// # Errors
     /// `NotFound`: there is no such blob in this snapshot; `Io`, `Corrupt`: its position can't be loaded.
     pub fn blob(&self, blob: Blob) -> Result<BlobReader<'static>> {
-        BlobReader::new(Source::Snapshot(Arc::clone(&self.published)), blob)
+        BlobReader::new(BlobSource::Snapshot(Arc::clone(&self.published)), blob)
     }
 }
 
 /// Where bytes of blobs are read from.
 #[derive(Clone)]
-enum Source<'a> {
+enum BlobSource<'a> {
     Snapshot(Arc<Published>),
     Transaction(&'a Writing),
 }
 
-impl Source<'_> {
+impl BlobSource<'_> {
     fn view(&self) -> &View {
         match self {
             Self::Snapshot(published) => &published.view,
@@ -62,7 +62,7 @@ impl Source<'_> {
 /// last piece (at most 64 KiB), so sequential small reads cost one read of the file for each piece.
 #[derive(Clone)]
 pub struct BlobReader<'a> {
-    source: Source<'a>,
+    source: BlobSource<'a>,
     blob: Blob,
     len: u64,
     /// Where `io::Read` continues.
@@ -86,10 +86,10 @@ impl fmt::Debug for BlobReader<'_> {
 impl<'a> BlobReader<'a> {
     /// Opens a blob that was committed, or that the open transaction wrote.
     pub(in crate::db) fn of_transaction(writing: &'a Writing, blob: Blob) -> Result<Self> {
-        Self::new(Source::Transaction(writing), blob)
+        Self::new(BlobSource::Transaction(writing), blob)
     }
 
-    fn new(source: Source<'a>, blob: Blob) -> Result<Self> {
+    fn new(source: BlobSource<'a>, blob: Blob) -> Result<Self> {
         let len = source.view().blob_len(blob)?.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no blob number {}", blob.0))
         })?;

@@ -22,7 +22,7 @@ use annals_storage::sync::MovableGuard;
 use std::time::Duration;
 
 use crate::Result;
-use crate::db::engine::backfill::Run;
+use crate::db::engine::backfill::BackfillRun;
 use crate::db::engine::core::Writing;
 use crate::db::handle::inner::Inner;
 use crate::db::image::image_state::Working;
@@ -54,7 +54,7 @@ pub(in crate::db) fn backfill_shared(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     let image_state = db.image_state()?;
-    let mut run = Run::begin(image_state, mode);
+    let mut run = BackfillRun::begin(image_state, mode);
     let mut working = lock(&image_state.working);
     let patience = match mode {
         BackfillMode::Passive => Patience::None,
@@ -120,7 +120,7 @@ pub(in crate::db) fn backfill_as_the_last(
     }
     db.checkpoints().hard()?;
     let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
-    let mut run = Run::begin(image_state, BackfillMode::Passive);
+    let mut run = BackfillRun::begin(image_state, BackfillMode::Passive);
     advance_shared(db, &mut run, &mut working, writing, watch)?;
     image_state.shrink(&working)
 }
@@ -128,7 +128,7 @@ pub(in crate::db) fn backfill_as_the_last(
 /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.
 fn advance_shared(
     db: &Inner,
-    run: &mut Run<'_>,
+    run: &mut BackfillRun<'_>,
     working: &mut Working,
     mut writing: MovableGuard<'_, Writing>,
     watch: Watching<'_>,

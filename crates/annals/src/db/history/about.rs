@@ -57,7 +57,7 @@ pub(super) const fn unzigzag(number: u64) -> i64 {
 
 /// The state with which a segment begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct SegmentState {
     /// Where it ends in the segment.
     pub(super) end: u64,
     /// The transaction whose state it is.
@@ -68,7 +68,7 @@ pub(super) struct State {
 
 /// A segment that the index covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct CoveredSegment {
     /// Its number.
     pub(super) segment: u64,
     /// Where it begins, counted over all segments.
@@ -76,7 +76,7 @@ pub(super) struct Part {
     /// Up to where the index covers it.
     pub(super) end: u64,
     /// The state with which it begins.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<SegmentState>,
 }
 
 /// How far an index goes, and where its segments begin.
@@ -87,7 +87,7 @@ pub(in crate::db) struct About {
     /// The number of commands of the schema before it.
     pub(super) commands: u64,
     /// The segments, in order.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<CoveredSegment>,
     /// The tables of which it hasn't all rows, and gets no more.
     pub(super) left_out: BTreeSet<TableNumber>,
 }
@@ -110,7 +110,7 @@ impl About {
         out.extend_from_slice(&chain.to_le_bytes());
         let head = [segment, position, txid.0, self.commands, self.parts.len() as u64];
         head.iter().for_each(|&number| compact::put(&mut out, number));
-        for Part { segment, base, end, state } in &self.parts {
+        for CoveredSegment { segment, base, end, state } in &self.parts {
             let state = state.map_or([0; 3], |state| [state.end, state.txid, zigzag(state.time.0)]);
             let numbers = [*segment, *base, *end].into_iter().chain(state);
             numbers.for_each(|number| compact::put(&mut out, number));
@@ -130,8 +130,8 @@ impl About {
         for _ in 0..count {
             let (segment, base, end) = (take()?, take()?, take()?);
             let (state, txid, time) = (take()?, take()?, Timestamp(unzigzag(take()?)));
-            let state = (state > 0).then_some(State { end: state, txid, time });
-            parts.push(Part { segment, base, end, state });
+            let state = (state > 0).then_some(SegmentState { end: state, txid, time });
+            parts.push(CoveredSegment { segment, base, end, state });
         }
         let mut left_out = BTreeSet::new();
         while !bytes.is_empty() {
@@ -158,7 +158,7 @@ impl About {
     }
 
     /// Returns the segment, and the position in it, of a unit.
-    pub(super) fn locate(&self, unit: u64) -> Result<(Part, u64)> {
+    pub(super) fn locate(&self, unit: u64) -> Result<(CoveredSegment, u64)> {
         let at = unit.saturating_mul(UNIT);
         let after = self.parts.partition_point(|part| part.base <= at);
         let part = after.checked_sub(1).and_then(|place| self.parts.get(place));

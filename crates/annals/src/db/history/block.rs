@@ -13,9 +13,9 @@ pub(super) enum Block {
     /// Whole events.
     Events { bytes: Bytes, context: Context },
     /// New rows of zero values: there is nothing to read.
-    Zeros { commands: u64, rows: Rows },
+    Zeros { commands: u64, rows: RowRange },
     /// Values of one field.
-    Values { bytes: Bytes, rows: Rows, field: FieldNumber, part: VectorPart },
+    Values { bytes: Bytes, rows: RowRange, field: FieldNumber, part: VectorPart },
     /// The frames of an event that is longer than a frame.
     Frames { commands: u64, from: Point, end: u64 },
 }
@@ -33,13 +33,13 @@ pub(super) struct Bytes {
 
 /// Consecutive rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rows {
+pub(super) struct RowRange {
     pub(super) table: TableNumber,
     pub(super) first: RowId,
     pub(super) count: u64,
 }
 
-impl Rows {
+impl RowRange {
     /// Returns which of them a row is.
     pub(super) const fn place_of(&self, table: TableNumber, row: RowId) -> Option<u64> {
         match row.0.checked_sub(self.first.0) {
@@ -67,10 +67,10 @@ impl Block {
                 numbers.push(context.last_id.map_or(0, |id| id.0 + 1));
                 numbers
             }
-            Self::Zeros { commands, rows: Rows { table, first, count } } => {
+            Self::Zeros { commands, rows: RowRange { table, first, count } } => {
                 vec![ZEROS, *commands, u64::from(table.0), first.0, *count]
             }
-            Self::Values { bytes, rows: Rows { table, first, count }, field, part } => {
+            Self::Values { bytes, rows: RowRange { table, first, count }, field, part } => {
                 let mut numbers = with(VALUES, bytes);
                 let is_cells = u64::from(part.is_cells);
                 numbers.extend([u64::from(table.0), first.0, *count]);
@@ -96,7 +96,7 @@ impl Block {
                 Ok(Self::Events { bytes: bytes(len, hash, commands), context })
             }
             (ZEROS, &[_, commands, of, first, count]) => {
-                let rows = Rows { table: table(of)?, first: RowId(first), count };
+                let rows = RowRange { table: table(of)?, first: RowId(first), count };
                 Ok(Self::Zeros { commands, rows })
             }
             (VALUES, &[_, len, hash, commands, of, first, count, field, ref nulls @ ..]) => {
@@ -104,7 +104,7 @@ impl Block {
                 let (is_cells, nulls) = (field % 2 == 1, nulls.to_vec());
                 Ok(Self::Values {
                     bytes: bytes(len, hash, commands),
-                    rows: Rows { table: table(of)?, first: RowId(first), count },
+                    rows: RowRange { table: table(of)?, first: RowId(first), count },
                     field: FieldNumber(number),
                     part: VectorPart { is_cells, count, nulls, ..VectorPart::default() },
                 })

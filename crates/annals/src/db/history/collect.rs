@@ -2,7 +2,9 @@
 
 use annals_schema::{RowId, Schema, TableNumber, Timestamp, Txid};
 
-use super::about::{About, COMMANDS, MARKS, Part, SMALL, State, TRANSACTIONS, zigzag};
+use super::about::{
+    About, COMMANDS, CoveredSegment, MARKS, SMALL, SegmentState, TRANSACTIONS, zigzag,
+};
 use super::block::Block;
 use super::cut::{Cutter, Payload, Wanted};
 use crate::Result;
@@ -22,7 +24,7 @@ pub(super) struct Collector {
     schema: Schema,
     /// The schema of the state that a segment repeats, as far as it was read.
     state: Schema,
-    transaction: Option<Transaction>,
+    transaction: Option<CollectedTransaction>,
     mark: Option<Mark>,
     /// Where the first frame of a long event begins, and the commands before.
     long: Option<(Point, u64)>,
@@ -35,7 +37,7 @@ pub(super) struct Collector {
 
 /// The transaction that is being read.
 #[derive(Debug)]
-struct Transaction {
+struct CollectedTransaction {
     /// Where its first frame is.
     first: u64,
     /// True if it is one small frame, as far as it was read.
@@ -117,8 +119,8 @@ impl Collector {
             return;
         }
         let base = self.about.next_base();
-        let state = is_state.then_some(State { end: 0, txid, time: Timestamp(0) });
-        self.about.parts.push(Part { segment, base, end: 0, state });
+        let state = is_state.then_some(SegmentState { end: 0, txid, time: Timestamp(0) });
+        self.about.parts.push(CoveredSegment { segment, base, end: 0, state });
         if is_state {
             self.state = Schema::default();
         }
@@ -128,7 +130,7 @@ impl Collector {
         if self.transaction.is_some() {
             return;
         }
-        self.transaction = Some(Transaction { first: unit, is_small: true });
+        self.transaction = Some(CollectedTransaction { first: unit, is_small: true });
         let is_due = self.mark.as_ref().is_none_or(|mark| unit >= mark.unit + BETWEEN_MARKS);
         if is_due && !is_state {
             self.end_mark();
@@ -151,14 +153,14 @@ impl Collector {
     fn commit(&mut self, seen: &Seen<'_>) {
         let Seen { frame, segment, is_state } = *seen;
         let header = &frame.header;
-        if let Some(Transaction { first, is_small: false }) = self.transaction.take() {
+        if let Some(CollectedTransaction { first, is_small: false }) = self.transaction.take() {
             let end = self.about.unit_of(segment, frame.end);
             self.record(TRANSACTIONS, first, &[end - first, header.txid, zigzag(header.time)]);
         }
         if is_state {
             if let Some(part) = self.about.parts.last_mut() {
                 let (txid, time) = (header.txid, Timestamp(header.time));
-                part.state = Some(State { end: frame.end, txid, time });
+                part.state = Some(SegmentState { end: frame.end, txid, time });
             }
             if self.schema.commands().is_empty() {
                 self.schema = std::mem::take(&mut self.state);

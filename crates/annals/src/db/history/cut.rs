@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use annals_schema::{FieldNumber, RowId, Schema, TableNumber};
 
 use super::about::{BLOCKS, COMMENTED, COMMENTS, SMALL, table_key};
-use super::block::{Block, Bytes, Rows};
+use super::block::{Block, Bytes, RowRange};
 use crate::Result;
 use crate::bytes::hash;
 use crate::event::{self, Context, Event, VectorPart, parts};
@@ -45,7 +45,7 @@ pub(super) struct Wanted<'w> {
 impl Wanted<'_> {
     /// True if some of consecutive rows get one.
     #[inline]
-    fn has(&self, rows: &Rows) -> bool {
+    fn has(&self, rows: &RowRange) -> bool {
         match self.only {
             Some((table, row)) => rows.place_of(table, row).is_some(),
             None => self.left_out.is_empty() || !self.left_out.contains(&rows.table),
@@ -63,9 +63,9 @@ pub(super) struct Cutter<'p> {
     /// The unit of the last block.
     block: u64,
     /// Where the block under way begins in the payload.
-    begin: Spot,
+    begin: EventSpot,
     /// Where the last event ends.
-    done: Spot,
+    done: EventSpot,
     /// The rows that the block changes, and its comments.
     rows: Vec<Range>,
     /// Those of the event under way.
@@ -77,7 +77,7 @@ pub(super) struct Cutter<'p> {
 
 /// A place between two events.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spot {
+struct EventSpot {
     at: usize,
     context: Context,
     /// The commands of the schema before.
@@ -107,8 +107,8 @@ impl Range {
 /// A long event, which has blocks of its own.
 #[derive(Debug)]
 enum Special {
-    Zeros(Rows),
-    Values { rows: Rows, field: FieldNumber, parts: Vec<VectorPart> },
+    Zeros(RowRange),
+    Values { rows: RowRange, field: FieldNumber, parts: Vec<VectorPart> },
 }
 
 impl<'p> Cutter<'p> {
@@ -120,7 +120,7 @@ impl<'p> Cutter<'p> {
         block: u64,
         out: Vec<Entry>,
     ) -> Self {
-        let start = Spot { commands, ..Spot::default() };
+        let start = EventSpot { commands, ..EventSpot::default() };
         Self {
             of,
             wanted,
@@ -226,7 +226,7 @@ impl<'p> Cutter<'p> {
                 for part in parts {
                     let (from, to) = (start + part.at, start + part.at + part.len);
                     let first = RowId(rows.first.0 + part.first);
-                    let rows = Rows { first, count: part.count, ..rows };
+                    let rows = RowRange { first, count: part.count, ..rows };
                     if !self.wanted.has(&rows) {
                         continue;
                     }
@@ -239,7 +239,7 @@ impl<'p> Cutter<'p> {
         }
     }
 
-    fn push(&mut self, Rows { table, first, count }: Rows) {
+    fn push(&mut self, RowRange { table, first, count }: RowRange) {
         let range = Range { key: Key { table: table_key(table), row: first.0 }, count };
         if !self.rows.last_mut().is_some_and(|last| last.join(range)) {
             self.rows.push(range);
@@ -252,14 +252,13 @@ impl<'p> Cutter<'p> {
             return None;
         }
         match *event {
-            Event::InsertVector { table, id: first, count } => {
-                (count > event::BARE_ROWS).then_some(Special::Zeros(Rows { table, first, count }))
-            }
+            Event::InsertVector { table, id: first, count } => (count > event::BARE_ROWS)
+                .then_some(Special::Zeros(RowRange { table, first, count })),
             Event::UpdateVector { table, id: first, field: number, values } => {
                 let field = schema.table(table)?.field(number)?;
                 let parts = parts(field, values, SMALL)?;
                 let last = parts.last().filter(|part| part.at + part.len > SMALL / 4)?;
-                let rows = Rows { table, first, count: last.first + last.count };
+                let rows = RowRange { table, first, count: last.first + last.count };
                 Some(Special::Values { rows, field: number, parts })
             }
             _ => None,
@@ -295,7 +294,7 @@ impl event::Sink for Cutter<'_> {
             }
             _ => return Ok(()),
         };
-        if self.wanted.has(&Rows { table, first, count }) {
+        if self.wanted.has(&RowRange { table, first, count }) {
             let key = Key { table: table_key(table), row: first.0 };
             self.now.push(Range { key, count });
         }
@@ -306,7 +305,7 @@ impl event::Sink for Cutter<'_> {
     fn end(&mut self, left: usize, context: Context) {
         let at = self.of.bytes.len().saturating_sub(left);
         let commands = self.done.commands + u64::from(std::mem::take(&mut self.is_command));
-        let end = Spot { at, context, commands };
+        let end = EventSpot { at, context, commands };
         if let Some(special) = self.special.take() {
             self.now.clear();
             self.cut();

@@ -22,7 +22,7 @@ pub(in crate::db) struct Files {
 }
 
 /// One of them.
-struct Part<'f> {
+struct SegmentFile<'f> {
     storage: &'f dyn Storage,
     shown: &'f str,
     header: &'f Header,
@@ -69,12 +69,12 @@ impl Files {
         self.past.segments().iter().map(|kept| &kept.head).chain([&self.head])
     }
 
-    fn part(&self, segment: u64) -> Result<Part<'_>> {
+    fn part(&self, segment: u64) -> Result<SegmentFile<'_>> {
         let kept = self.past.segments().iter().find(|kept| kept.head.header.segment == segment);
         let next = self.heads().find(|head| head.header.segment == segment + 1);
         let next = next.map(|head| (&head.header, head.start()));
         match kept {
-            Some(kept) => Ok(Part {
+            Some(kept) => Ok(SegmentFile {
                 storage: &*kept.storage,
                 shown: &kept.shown,
                 header: &kept.head.header,
@@ -83,7 +83,7 @@ impl Files {
                 next,
                 kept: Some(kept),
             }),
-            None if segment == self.segment() => Ok(Part {
+            None if segment == self.segment() => Ok(SegmentFile {
                 storage: &*self.file.storage,
                 shown: &self.file.name,
                 header: &self.head.header,
@@ -139,7 +139,7 @@ impl Files {
     /// # Errors
     /// `Corrupt`: it isn't among the files.
     pub(in crate::db) fn singles(&self, segment: u64) -> Result<Singles<'_>> {
-        let Part { storage, hash, len: position, .. } = self.part(segment)?;
+        let SegmentFile { storage, hash, len: position, .. } = self.part(segment)?;
         Ok(Singles::new(storage, hash, Point { position, ..self.end }))
     }
 
@@ -148,7 +148,7 @@ impl Files {
     /// # Errors
     /// As [`Self::singles`].
     pub(in crate::db) fn source(&self, segment: u64) -> Result<(&dyn Storage, u64)> {
-        let Part { storage, hash, .. } = self.part(segment)?;
+        let SegmentFile { storage, hash, .. } = self.part(segment)?;
         Ok((storage, hash))
     }
 
@@ -161,7 +161,7 @@ impl Files {
     }
 }
 
-impl Part<'_> {
+impl SegmentFile<'_> {
     fn see(&self, frame: &Frame<'_>, visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>) -> Result<()> {
         if let Some(unknown) = frame.header.unknown() {
             return Err(Error::new(

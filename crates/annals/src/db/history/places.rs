@@ -6,7 +6,8 @@ use std::sync::Arc;
 use annals_schema::{RowId, Schema, TableNumber, Timestamp, Txid};
 
 use super::about::{
-    About, BLOCKS, COMMANDS, COMMENTED, MARKS, Part, TRANSACTIONS, damaged, table_key, unzigzag,
+    About, BLOCKS, COMMANDS, COMMENTED, CoveredSegment, MARKS, TRANSACTIONS, damaged, table_key,
+    unzigzag,
 };
 use super::block::{Block, Bytes};
 use super::current::Current;
@@ -50,7 +51,7 @@ pub(super) struct Units {
 
 /// The end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::db) struct End {
+pub(in crate::db) struct TransactionEnd {
     pub(in crate::db) since: Since,
     /// The unit after it.
     pub(in crate::db) unit: u64,
@@ -175,7 +176,7 @@ impl Places {
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(in crate::db) fn end_of(&mut self, txid: u64) -> Result<Option<End>> {
+    pub(in crate::db) fn end_of(&mut self, txid: u64) -> Result<Option<TransactionEnd>> {
         let mark = self.index.record_at(Key { table: MARKS, row: txid })?;
         let Some(from) = mark.and_then(|mark| mark.numbers.first().copied()) else {
             return Ok(None);
@@ -187,13 +188,13 @@ impl Places {
             commit.txid < txid
         })?;
         let Some(unit) = found else { return Ok(None) };
-        let (Part { segment, base, .. }, position) = self.about.locate(unit)?;
+        let (CoveredSegment { segment, base, .. }, position) = self.about.locate(unit)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         let read = self.files.singles(segment)?.read(position, &mut buffer);
         let frame = read.map_err(|error| self.cannot_read(segment, error))?;
         let end = frame.map(|frame| {
             let point = Point { position: frame.end, txid: Txid(txid), chain: frame.chain };
-            End { since: Since { segment, point }, unit: (base + frame.end) / 8 }
+            TransactionEnd { since: Since { segment, point }, unit: (base + frame.end) / 8 }
         });
         self.buffer = buffer;
         Ok(end)
@@ -203,7 +204,7 @@ impl Places {
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(in crate::db) fn schema_after(&mut self, end: &End) -> Result<Schema> {
+    pub(in crate::db) fn schema_after(&mut self, end: &TransactionEnd) -> Result<Schema> {
         Ok(self.schema_at(end.unit)?.1)
     }
 
@@ -380,7 +381,7 @@ impl Places {
         let parts = parts.filter(|part| part.segment >= first.segment && part.base < to * 8);
         let mut buffer = std::mem::take(&mut self.buffer);
         let (mut goes_on, mut far) = (true, Vec::new());
-        for &Part { segment, base, state, .. } in parts {
+        for &CoveredSegment { segment, base, state, .. } in parts {
             let start = if segment == first.segment { position } else { FRAMES_AT };
             // A state that a later segment begins with is no transaction, and has the time of its restart.
             let start = state.map_or(start, |state| start.max(state.end));

@@ -7,7 +7,7 @@ use annals_storage::step;
 
 use crate::db::image::report::{BackfillProgress, Watching};
 use crate::image::{
-    Array, Draft, Frames, Image, KeyFrames, Root, Step, Stored, Written, walk_array,
+    Array, Draft, Frames, Image, KeyFrames, Root, Stored, WalkStep, Written, walk_array,
 };
 use crate::storage::Clock;
 use crate::store::{Keep, Piece, Saved};
@@ -102,7 +102,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
         for array in before.iter().filter(|array| !saved.goes_on_from(array)) {
             let _ = walk_array(image, array, end, |_, stored| {
                 self.leave(*stored);
-                Ok(Step::Enter)
+                Ok(WalkStep::Enter)
             });
         }
     }

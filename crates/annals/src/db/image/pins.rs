@@ -19,18 +19,18 @@ const REPLACED: usize = 64;
 /// The roots of one image that may still be read.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Pins {
-    known: Mutex<Known>,
+    known: Mutex<KnownPins>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownPins {
     pins: Vec<(u64, Weak<RootPin>)>,
     newest: Option<u64>,
     /// When which root was replaced by a newer one, in order.
     replaced: VecDeque<(u64, Duration)>,
 }
 
-impl Known {
+impl KnownPins {
     /// Returns the roots that views of this handle read, in order.
     fn here(&self) -> impl Iterator<Item = u64> {
         self.pins.iter().filter(|(_, pin)| pin.strong_count() > 0).map(|(number, _)| *number)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use annals_schema::{FieldNumber, RowId, Schema, TableNumber, Value};
 
 use crate::db::history::ask::ask;
-use crate::db::history::places::{End, Places};
+use crate::db::history::places::{Places, TransactionEnd};
 use crate::db::history::row::{PartOfRow, Running};
 use crate::db::past::at::{Present, Through};
 use crate::db::present::snapshot::Published;
@@ -36,7 +36,7 @@ pub(in crate::db) struct Source {
 pub(in crate::db) struct PastState {
     source: Source,
     /// The end of its last transaction.
-    end: End,
+    end: TransactionEnd,
     places: Mutex<Places>,
 }
 

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::places::{Part, parts};
+use super::places::{JournalPart, parts};
 use super::source::{FileRange, Source};
 use annals_schema::Txid;
 
@@ -106,8 +106,8 @@ impl ExposedFile {
         self.pin.as_ref().is_none_or(|pin| lock(pin).is_some())
     }
 
-    fn of_part(part: &Part) -> Self {
-        let Part { storage, head, end, is_newest, .. } = part;
+    fn of_part(part: &JournalPart) -> Self {
+        let JournalPart { storage, head, end, is_newest, .. } = part;
         let slot = head.newest_slot().filter(|_| !is_newest).map(|slot| slot.point);
         Self {
             number: part.number(),

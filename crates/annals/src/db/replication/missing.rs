@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use annals_schema::Txid;
 
-use super::places::{Part, parts};
+use super::places::{JournalPart, parts};
 use super::source::Source;
 use crate::db::present::snapshot::Published;
 use crate::journal::{Cursor, Erasure};
@@ -25,7 +25,7 @@ impl Source {
     pub(super) fn missing(
         &self,
         published: &Published,
-        parts: &[Part],
+        parts: &[JournalPart],
         cursor: Cursor,
     ) -> Result<Error> {
         let name = &published.file.name;
@@ -72,7 +72,7 @@ impl Source {
         self.carry(&whole(&published)?, cursor)
     }
 
-    fn carry(&self, parts: &[Part], cursor: Cursor) -> Result<Option<Carrying>> {
+    fn carry(&self, parts: &[JournalPart], cursor: Cursor) -> Result<Option<Carrying>> {
         if self.known.find(parts, cursor)?.is_some() {
             return Ok(None);
         }
@@ -96,7 +96,7 @@ impl Source {
     }
 
     /// Returns the marks of all erasures in the kept history.
-    fn marks(&self, parts: &[Part]) -> Result<Arc<Vec<Erasure>>> {
+    fn marks(&self, parts: &[JournalPart]) -> Result<Arc<Vec<Erasure>>> {
         let Some(newest) = parts.last() else { return Ok(Arc::default()) };
         if newest.head.header.last_erasure().is_none() {
             return Ok(Arc::default());
@@ -124,11 +124,11 @@ impl Source {
 }
 
 /// Returns all files of the kept history.
-fn whole(published: &Published) -> Result<Vec<Part>> {
+fn whole(published: &Published) -> Result<Vec<JournalPart>> {
     parts(published, None)
 }
 
-fn oldest(parts: &[Part]) -> Txid {
+fn oldest(parts: &[JournalPart]) -> Txid {
     let first = parts.first().map(|part| &part.head.header).filter(|first| first.segment > 0);
     first.map_or(Txid(0), |first| Txid(first.first_own_txid()))
 }

@@ -21,7 +21,7 @@ const NEWEST: usize = 1 << 10;
 
 /// One file of the journal, to be read up to an end.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct JournalPart {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) shown: String,
     pub(super) head: Head,
@@ -30,7 +30,7 @@ pub(super) struct Part {
     pub(super) is_newest: bool,
 }
 
-impl Part {
+impl JournalPart {
     /// Returns a reader of its frames from a point on.
     pub(super) fn reader(&self, from: Point) -> FrameReader<'_> {
         FrameReader::new(&*self.storage, self.head.hash, from, self.end)
@@ -61,10 +61,10 @@ impl Part {
 }
 
 /// Returns the files of the kept history, the oldest first: only the newest, if `since` is in it.
-pub(super) fn parts(published: &Published, since: Option<Cursor>) -> Result<Vec<Part>> {
+pub(super) fn parts(published: &Published, since: Option<Cursor>) -> Result<Vec<JournalPart>> {
     let file = &published.file;
     let head = file.head()?.clone();
-    let newest = Part {
+    let newest = JournalPart {
         storage: Arc::clone(&file.storage),
         shown: file.name.clone(),
         head,
@@ -80,7 +80,7 @@ pub(super) fn parts(published: &Published, since: Option<Cursor>) -> Result<Vec<
         }
     }
     let past = Past::whole(&*file.directory, &file.journal, &newest.head.header)?;
-    let kept = past.segments().iter().map(|kept| Part {
+    let kept = past.segments().iter().map(|kept| JournalPart {
         storage: Arc::clone(&kept.storage),
         shown: kept.shown.clone(),
         head: kept.head.clone(),
@@ -140,7 +140,7 @@ impl Known {
     }
 
     /// Returns the last known point of a segment that isn't after a transaction.
-    fn before(&self, part: &Part, txid: Txid) -> Point {
+    fn before(&self, part: &JournalPart, txid: Txid) -> Point {
         let points = lock(&self.points);
         let range = (part.number(), Txid(0))..=(part.number(), txid);
         let last = |of: &BTreeMap<_, Point>| of.range(range.clone()).next_back().map(|it| *it.1);
@@ -175,7 +175,11 @@ impl Known {
     /// end of a file and at the beginning of the next, it returns the latter.
     ///
     /// Cost: reads frames from the last known point before it.
-    pub(super) fn find(&self, parts: &[Part], cursor: Cursor) -> Result<Option<(usize, Point)>> {
+    pub(super) fn find(
+        &self,
+        parts: &[JournalPart],
+        cursor: Cursor,
+    ) -> Result<Option<(usize, Point)>> {
         for (place, part) in parts.iter().enumerate().rev() {
             let start = part.head.start();
             if Cursor::from(start) == cursor {
@@ -192,19 +196,19 @@ impl Known {
     }
 
     /// Returns the chain after a transaction, the one before any end of a segment.
-    pub(super) fn chain(&self, parts: &[Part], txid: Txid) -> Result<Option<u64>> {
+    pub(super) fn chain(&self, parts: &[JournalPart], txid: Txid) -> Result<Option<u64>> {
         let part = parts.iter().rev().find(|part| part.head.header.first_own_txid() <= txid.0);
         let Some(part) = part else { return Ok(None) };
         Ok(self.end_of(part, txid)?.map(|point| point.chain))
     }
 
-    fn find_in(&self, part: &Part, cursor: Cursor) -> Result<Option<Point>> {
+    fn find_in(&self, part: &JournalPart, cursor: Cursor) -> Result<Option<Point>> {
         let point = self.end_of(part, cursor.txid)?;
         Ok(point.filter(|point| point.chain == cursor.chain))
     }
 
     /// Returns the end of a transaction in a file, if it is there.
-    pub(super) fn end_of(&self, part: &Part, txid: Txid) -> Result<Option<Point>> {
+    pub(super) fn end_of(&self, part: &JournalPart, txid: Txid) -> Result<Option<Point>> {
         let from = self.before(part, txid);
         if from.txid == txid && from.position > part.head.start().position {
             return Ok(Some(from));

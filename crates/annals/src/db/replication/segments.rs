@@ -8,7 +8,7 @@ use annals_schema::Txid;
 use annals_storage::Spool;
 
 use crate::db::engine::backfill;
-use crate::db::engine::restart::{self, Beginning};
+use crate::db::engine::restart::{self, StateBeginning};
 use crate::db::handle::database::Database;
 use crate::db::options::locate;
 use crate::event::{self, Event};
@@ -31,7 +31,7 @@ struct NewSegment<'s> {
 }
 
 impl NewSegment<'_> {
-    fn write(&self, storage: &dyn Storage, secret: Secret) -> Result<Beginning> {
+    fn write(&self, storage: &dyn Storage, secret: Secret) -> Result<StateBeginning> {
         let io = |error| Error::io("can't write the new segment", error);
         let start = Point {
             position: FRAMES_AT,
@@ -72,7 +72,7 @@ impl NewSegment<'_> {
         }
         let head = head_with(self.header, &first_slot(point, secret));
         storage.write_at(0, &head).and_then(|()| storage.flush()).map_err(io)?;
-        Ok(Beginning { point, pieces })
+        Ok(StateBeginning { point, pieces })
     }
 }
 

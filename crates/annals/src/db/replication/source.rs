@@ -8,7 +8,7 @@ use std::time::Duration;
 use annals_schema::Txid;
 use annals_storage::Spool;
 
-use super::places::{Known, Part, parts};
+use super::places::{JournalPart, Known, parts};
 use crate::db::changes::feed::Slot;
 use crate::db::handle::database::Database;
 use crate::db::present::snapshot::{Published, Snapshot};
@@ -344,7 +344,12 @@ impl Source {
     }
 
     /// Returns a seal with the beginning of the segment that follows it.
-    fn continued(&self, mut batch: Batch, seal: Option<&Seal>, next: &Part) -> Result<Batch> {
+    fn continued(
+        &self,
+        mut batch: Batch,
+        seal: Option<&Seal>,
+        next: &JournalPart,
+    ) -> Result<Batch> {
         let start = next.head.start();
         (batch.next, batch.bytes) = (start.into(), None);
         if seal.is_none_or(|seal| seal.next != next.head.header) {
@@ -363,7 +368,7 @@ impl Source {
     /// Reads whole transactions of a file after a point into memory, if there is room for them.
     fn read_into(
         &self,
-        part: &Part,
+        part: &JournalPart,
         from: Point,
         most: u64,
         room: impl FnOnce(usize) -> Option<Vec<u8>>,
@@ -386,14 +391,14 @@ impl Source {
     }
 
     /// Reads whole transactions of a file after a point, at most `most` bytes or one; or only its seal, if that is next.
-    fn read(&self, part: &Part, from: Point, most: u64) -> Result<Batch> {
+    fn read(&self, part: &JournalPart, from: Point, most: u64) -> Result<Batch> {
         self.take(part, &mut part.reader(from), most, part.end)
     }
 
     /// Takes from a reader that reads up to an end, where a frame may be cut off unless it is that of the file.
     fn take(
         &self,
-        part: &Part,
+        part: &JournalPart,
         reader: &mut FrameReader<'_>,
         most: u64,
         readable: u64,

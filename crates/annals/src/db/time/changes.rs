@@ -61,11 +61,11 @@ impl Changes {
         let last = last.min(published.point.txid.0);
         let (file, position) = (Arc::clone(&published.file), published.point.position);
         let is_over = first.is_some_and(|first| first > last);
-        let Beginning { base, cursor } = match first {
+        let ChangesBeginning { base, cursor } = match first {
             // Nothing will be read.
             _ if is_over => state_of(published),
             // The remaining state of forgotten history is a change from nothing.
-            None => Beginning {
+            None => ChangesBeginning {
                 base: Arc::clone(Store::new().published()),
                 cursor: JournalCursor::first(&file)?,
             },
@@ -94,13 +94,13 @@ impl Changes {
 
     /// Returns the state after a transaction, of which only the rows are read that change later, if the history index
     /// leads there.
-    pub(in crate::db) fn begin(published: &Arc<Published>, txid: u64) -> Result<Beginning> {
+    pub(in crate::db) fn begin(published: &Arc<Published>, txid: u64) -> Result<ChangesBeginning> {
         if txid == published.point.txid.0 {
             return Ok(state_of(published));
         }
         match Source::of(published).beginning(txid)? {
             Some(lazy::Beginning { base, since, schema, .. }) => {
-                Ok(Beginning { base, cursor: JournalCursor::at(since, schema) })
+                Ok(ChangesBeginning { base, cursor: JournalCursor::at(since, schema) })
             }
             None => state_after(published, txid),
         }
@@ -151,27 +151,27 @@ pub(in crate::db) fn events_after(
 }
 
 /// A state, and the place in the journal after it: what changes follow.
-pub(in crate::db) struct Beginning {
+pub(in crate::db) struct ChangesBeginning {
     pub(in crate::db) base: Arc<crate::View>,
     pub(in crate::db) cursor: JournalCursor,
 }
 
 /// Returns the state that was committed last, and where that is.
-pub(in crate::db) fn state_of(published: &Published) -> Beginning {
+pub(in crate::db) fn state_of(published: &Published) -> ChangesBeginning {
     let Published { view, point, file } = published;
     let since = crate::db::replay::segments::Since { segment: file.segment, point: *point };
-    Beginning { base: Arc::clone(view), cursor: JournalCursor::behind(view, since) }
+    ChangesBeginning { base: Arc::clone(view), cursor: JournalCursor::behind(view, since) }
 }
 
 /// Returns the state after a transaction, which is published.
-pub(in crate::db) fn state_after(published: &Published, txid: u64) -> Result<Beginning> {
+pub(in crate::db) fn state_after(published: &Published, txid: u64) -> Result<ChangesBeginning> {
     if txid == published.point.txid.0 {
         return Ok(state_of(published));
     }
     let end = End { file: &published.file, position: published.point.position };
     let (base, since) = state_at(&end, txid)?;
     let cursor = JournalCursor::behind(&base, since);
-    Ok(Beginning { base, cursor })
+    Ok(ChangesBeginning { base, cursor })
 }
 
 impl Iterator for Changes {

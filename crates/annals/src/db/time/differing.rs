@@ -15,7 +15,7 @@ use crate::db::changes::window::Key;
 use crate::db::changes::window::Window;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
-use crate::db::time::changes::{Beginning, Changes, state_of};
+use crate::db::time::changes::{Changes, ChangesBeginning, state_of};
 use crate::db::time::cursor::End;
 use crate::debug::brief;
 use crate::event::Event;
@@ -25,7 +25,7 @@ use crate::journal::Committed;
 #[must_use = "it reads only when it is stepped"]
 pub struct Differing {
     published: Arc<Published>,
-    early: Beginning,
+    early: ChangesBeginning,
     late: u64,
     /// True if the first moment is the later one.
     is_back: bool,
@@ -92,7 +92,7 @@ impl Differing {
 
     /// Reads the journal for the part that begins with a row.
     fn read_part(&mut self, from: Key) -> Result<()> {
-        let Beginning { base, cursor } = &self.early;
+        let ChangesBeginning { base, cursor } = &self.early;
         let window = Window::from(from, self.only, self.room);
         let present = Arc::clone(self.published.view.schema());
         let mut all = AsOne(RowChanges::within(Arc::clone(base), present, window));

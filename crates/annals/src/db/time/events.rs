@@ -6,7 +6,7 @@ use crate::Result;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
-use crate::db::time::changes::{Beginning, state_after};
+use crate::db::time::changes::{ChangesBeginning, state_after};
 use crate::db::time::cursor::{End, JournalCursor};
 use crate::store::View;
 
@@ -25,7 +25,7 @@ impl Events {
     /// Returns the events after transaction `after` up to `last`, or up to the published end.
     pub(in crate::db) fn between(published: &Published, after: u64, last: u64) -> Result<Self> {
         let (file, position) = (Arc::clone(&published.file), published.point.position);
-        let Beginning { base: begin, cursor } = state_after(published, after)?;
+        let ChangesBeginning { base: begin, cursor } = state_after(published, after)?;
         let last = last.min(published.point.txid.0);
         Ok(Self { file, position, last, cursor, begin })
     }

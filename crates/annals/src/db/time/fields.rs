@@ -18,7 +18,7 @@ use crate::db::changes::window::LeftOut;
 use crate::db::past::lazy::{self, PastState, Source};
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
-use crate::db::time::changes::{Beginning, state_after};
+use crate::db::time::changes::{ChangesBeginning, state_after};
 use crate::db::time::cursor::{End, JournalCursor};
 use crate::event::Event;
 use crate::journal::Committed;
@@ -100,7 +100,7 @@ impl ChangedFields {
                 (base, JournalCursor::at(since, schema), Some(past))
             }
             None => {
-                let Beginning { base, cursor } = state_after(published, txid - 1)?;
+                let ChangesBeginning { base, cursor } = state_after(published, txid - 1)?;
                 (base, cursor, None)
             }
         };

@@ -19,14 +19,14 @@ use crate::{Error, Result};
 
 /// New commits from some transaction on, as a stream: see [`Subscription::into_stream`].
 #[must_use = "a stream does nothing unless it is polled"]
-pub struct SubscriptionStream(State);
+pub struct SubscriptionStream(StreamState);
 
-brief!(SubscriptionStream, "SubscriptionStream", "is_over": |it| matches!(it.0, State::Over));
+brief!(SubscriptionStream, "SubscriptionStream", "is_over": |it| matches!(it.0, StreamState::Over));
 
 /// The result of reading, and the subscription, which goes with the thread that reads.
 type Tried = (Box<Subscription>, Result<Option<Changed>>);
 
-enum State {
+enum StreamState {
     Idle(Box<Subscription>),
     Reading(JoinHandle<Tried>),
     Waiting(Box<Subscription>, Pin<Box<Sleep>>),
@@ -40,7 +40,7 @@ impl Subscription {
     /// for its next transaction, is safe at any time: nothing was lost for another subscription, and a stream that is
     /// kept continues with the same transaction.
     pub fn into_stream(self) -> SubscriptionStream {
-        SubscriptionStream(State::Idle(Box::new(self)))
+        SubscriptionStream(StreamState::Idle(Box::new(self)))
     }
 
     /// Waits until there may be another transaction, or none will follow, in no thread; it must be awaited in a runtime of
@@ -65,32 +65,32 @@ impl futures_core::Stream for SubscriptionStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            match std::mem::replace(&mut self.0, State::Over) {
-                State::Over => return Poll::Ready(None),
-                State::Idle(mut subscription) => {
+            match std::mem::replace(&mut self.0, StreamState::Over) {
+                StreamState::Over => return Poll::Ready(None),
+                StreamState::Idle(mut subscription) => {
                     if let Some(changed) = subscription.take_ready() {
-                        self.0 = State::Idle(subscription);
+                        self.0 = StreamState::Idle(subscription);
                         return Poll::Ready(Some(Ok(changed)));
                     }
                     let Ok(runtime) = Handle::try_current() else {
                         let message = "a stream of commits must be polled in a runtime of tokio";
                         return Poll::Ready(Some(Err(Error::invalid(message))));
                     };
-                    self.0 = State::Reading(runtime.spawn_blocking(move || {
+                    self.0 = StreamState::Reading(runtime.spawn_blocking(move || {
                         let tried = subscription.try_next();
                         (subscription, tried)
                     }));
                 }
-                State::Waiting(subscription, mut timer) => {
+                StreamState::Waiting(subscription, mut timer) => {
                     if timer.as_mut().poll(cx).is_pending() {
-                        self.0 = State::Waiting(subscription, timer);
+                        self.0 = StreamState::Waiting(subscription, timer);
                         return Poll::Pending;
                     }
-                    self.0 = State::Idle(subscription);
+                    self.0 = StreamState::Idle(subscription);
                 }
-                State::Reading(mut reading) => {
+                StreamState::Reading(mut reading) => {
                     let Poll::Ready(done) = Pin::new(&mut reading).poll(cx) else {
-                        self.0 = State::Reading(reading);
+                        self.0 = StreamState::Reading(reading);
                         return Poll::Pending;
                     };
                     let (mut subscription, tried) = match done.map_err(JoinError::try_into_panic) {
@@ -101,17 +101,18 @@ impl futures_core::Stream for SubscriptionStream {
                     match tried {
                         Err(error) => return Poll::Ready(Some(Err(error))),
                         Ok(Some(changed)) => {
-                            self.0 = State::Idle(subscription);
+                            self.0 = StreamState::Idle(subscription);
                             return Poll::Ready(Some(Ok(changed)));
                         }
                         Ok(None) if subscription.is_over() => return Poll::Ready(None),
                         Ok(None) => match subscription.wake(cx.waker()) {
-                            Wake::AtOnce => self.0 = State::Idle(subscription),
+                            Wake::AtOnce => self.0 = StreamState::Idle(subscription),
                             Wake::ByPolling => {
-                                self.0 = State::Waiting(subscription, Box::pin(sleep(INTERVAL)));
+                                self.0 =
+                                    StreamState::Waiting(subscription, Box::pin(sleep(INTERVAL)));
                             }
                             Wake::ByCommit => {
-                                self.0 = State::Idle(subscription);
+                                self.0 = StreamState::Idle(subscription);
                                 return Poll::Pending;
                             }
                         },

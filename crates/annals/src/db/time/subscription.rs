@@ -18,7 +18,7 @@ use crate::db::handle::sharing::outdated;
 use crate::db::present::snapshot::Published;
 use crate::db::reader::{Pulling, Reader};
 use crate::db::replay::segments::Since;
-use crate::db::time::changes::{BATCH, Beginning, KEPT, state_after, state_of};
+use crate::db::time::changes::{BATCH, ChangesBeginning, KEPT, state_after, state_of};
 use crate::db::time::cursor::{End, JournalCursor, state_at};
 use crate::db::{Database, Options};
 use crate::debug::brief;
@@ -37,7 +37,7 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// Waiting blocks the thread. For async programs `into_stream`, of the feature `tokio`, makes it a stream.
 pub struct Subscription {
-    source: Source,
+    source: CommitSource,
     slot: Arc<Slot>,
     cursor: JournalCursor,
     /// How many bytes of rows are kept, about, before the state is looked up again.
@@ -60,7 +60,7 @@ brief!(Subscription, "Subscription", "txid": |it| it.txid);
 
 /// The source of commits.
 #[derive(Debug)]
-enum Source {
+enum CommitSource {
     /// From this process alone.
     Own(Arc<Feed>),
     /// From a file that others write, as long as there is this reader.
@@ -103,7 +103,7 @@ enum Read {
     Over,
 }
 
-impl Source {
+impl CommitSource {
     /// Returns the end of the readable journal; `None` if nothing will follow. All up to transaction `read` was read.
     fn latest(&mut self, read: u64) -> Result<Option<Latest>> {
         let (latest, is_last) = match self {
@@ -149,8 +149,8 @@ impl Source {
 }
 
 impl Subscription {
-    fn new(source: Source, slot: Arc<Slot>, beginning: Beginning) -> Self {
-        let Beginning { base, cursor } = beginning;
+    fn new(source: CommitSource, slot: Arc<Slot>, beginning: ChangesBeginning) -> Self {
+        let ChangesBeginning { base, cursor } = beginning;
         let txid = cursor.txid();
         *lock(&slot) = Some(Standing::new(base, txid));
         let ready = VecDeque::new();
@@ -243,7 +243,7 @@ impl Subscription {
     /// Lets the next commit wake a task, if there is none yet that wasn't read.
     #[cfg(feature = "tokio")]
     pub(super) fn wake(&mut self, waker: &std::task::Waker) -> Wake {
-        let Source::Own(feed) = &self.source else { return Wake::ByPolling };
+        let CommitSource::Own(feed) = &self.source else { return Wake::ByPolling };
         let waiter = self.waiter.get_or_insert_with(|| feed.waiter());
         match waiter.wake_after(self.cursor.txid(), waker) {
             true => Wake::ByCommit,
@@ -370,7 +370,7 @@ impl Iterator for Subscription {
 }
 
 /// Returns the state before transaction `first`, and its position.
-fn before(published: &Published, first: u64) -> Result<Beginning> {
+fn before(published: &Published, first: u64) -> Result<ChangesBeginning> {
     let txid = first.saturating_sub(1);
     let Txid(newest) = published.point.txid;
     if txid > newest {
@@ -384,7 +384,7 @@ fn before(published: &Published, first: u64) -> Result<Beginning> {
 
 /// A source of commits, and the last one that it has.
 pub(in crate::db) struct Feeding {
-    source: Source,
+    source: CommitSource,
     slot: Arc<Slot>,
     published: Arc<Published>,
 }
@@ -394,13 +394,13 @@ impl Feeding {
         let slot: Arc<Slot> = Arc::default();
         let feed = Arc::clone(db.inner().group.feed());
         let (source, published) = match &db.inner().sharing {
-            None => (Source::Own(feed), db.inner().group.follow(&slot)),
+            None => (CommitSource::Own(feed), db.inner().group.follow(&slot)),
             Some(sharing) => {
                 let place = (Arc::clone(&sharing.directory), sharing.file.clone());
                 let published = db.inner().group.published();
                 let commands = published.view.schema().commands().len();
                 let commands = db.inner().has_fixed_schema().then_some(commands);
-                (Source::Shared { feed, place, reader: None, commands }, published)
+                (CommitSource::Shared { feed, place, reader: None, commands }, published)
             }
         };
         Self { source, slot, published }
@@ -408,7 +408,8 @@ impl Feeding {
 
     pub(in crate::db) fn of_reader(reader: &Reader) -> Self {
         let pulling = reader.pulling();
-        let (source, published) = (Source::Reader(Arc::downgrade(pulling)), pulling.published());
+        let (source, published) =
+            (CommitSource::Reader(Arc::downgrade(pulling)), pulling.published());
         Self { source, slot: Arc::default(), published }
     }
 

@@ -34,7 +34,7 @@ pub struct History {
     left: VecDeque<u64>,
     row: Running,
     /// The transaction under way that touches the row.
-    transaction: Option<Transaction>,
+    transaction: Option<ReadTransaction>,
     /// How many versions were returned, and how many of those are still to be passed over after a new start.
     returned: usize,
     again: usize,
@@ -45,7 +45,7 @@ brief!(History, "History", "bytes": |it| it.bytes_read());
 
 /// A transaction as far as it was read.
 #[derive(Debug)]
-struct Transaction {
+struct ReadTransaction {
     whose: Whose,
     comments: Vec<String>,
     /// The row before the transaction.
@@ -121,7 +121,7 @@ impl History {
             let ended = if same { None } else { self.transaction.take() };
             // A place of a comment's hash, or of a row that is near, may not change the row.
             if let (Some(before), false) = (before, same) {
-                self.transaction = Some(Transaction { whose, comments, before });
+                self.transaction = Some(ReadTransaction { whose, comments, before });
             }
             if let Some(version) = ended.map(|ended| self.end(ended)).transpose()?.flatten() {
                 return Ok(Some(version));
@@ -132,8 +132,8 @@ impl History {
     }
 
     /// Returns the version that a transaction made; `None` if it changed nothing in the end.
-    fn end(&mut self, ended: Transaction) -> Result<Option<Version>> {
-        let Transaction { whose, mut comments, before } = ended;
+    fn end(&mut self, ended: ReadTransaction) -> Result<Option<Version>> {
+        let ReadTransaction { whose, mut comments, before } = ended;
         let after = match &self.transaction {
             Some(next) => next.before.clone(),
             None => self.row.values.clone(),
