@@ -133,7 +133,7 @@ fn moment(at: &Bound<'_, PyAny>) -> PyResult<Moment> {
         return text
             .to_str()?
             .parse()
-            .map_err(|error: annals::MomentError| invalid(error.to_string()));
+            .map_err(|error: annals::model::MomentError| invalid(error.to_string()));
     }
     if is_time(at)? {
         return Ok(Moment::Time(to_time(at)?));

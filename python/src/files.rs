@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use annals::{Error, ErrorKind, Examination, Options, Progress, Result, Retention};
+use annals::{Error, ErrorKind, Options, Progress, Result, Retention};
+use annals::inspection::Examination;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -3,7 +3,8 @@
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 
-use annals::{IndexNumber, IndexView, RowId, Schema as Whole, Table as Schema, Value, ValueRef};
+use annals::{IndexNumber, RowId, Schema as Whole, Table as Schema, Value, ValueRef};
+use annals::store::IndexView;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 

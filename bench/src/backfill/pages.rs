@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use annals::{BackfillMode, BackfillOutcome, Backfilled, Level, Options};
+use annals::reports::BackfillOutcome;
+use annals::{BackfillMode, Backfilled, Level, Options};
 
 use crate::engines::Failure;
 use crate::figures::settle;

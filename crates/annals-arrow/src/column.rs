@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use annals::model::Variants;
 use annals::store::{Primitive, VectorView};
-use annals::{Blob, Error, ErrorKind, Field, Result, Type, Value, ValueRef, Variants};
+use annals::{Blob, Error, ErrorKind, Field, Result, Type, Value, ValueRef};
 use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder, StringBuilder, StringViewBuilder};
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray, make_array};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, NullBufferBuilder};
@@ -231,7 +232,8 @@ pub(crate) fn fixed(
 ) -> Result<ArrayRef> {
     if let Some(variants) = variants {
         let keys = Int32Array::new(cells.into(), nulls);
-        let names = StringArray::from_iter_values(variants.iter().map(annals::Variant::name));
+        let names =
+            StringArray::from_iter_values(variants.iter().map(annals::model::Variant::name));
         let made = DictionaryArray::try_new(keys, Arc::new(names));
         return made.map(|array| Arc::new(array) as ArrayRef).map_err(crate::from_arrow);
     }

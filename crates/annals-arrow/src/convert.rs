@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use annals::{AnyDecimal, Date, Error, RowId, Timestamp, Type, Uuid, ValueRef};
+use annals::model::AnyDecimal;
+use annals::{Date, Error, RowId, Timestamp, Type, Uuid, ValueRef};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,

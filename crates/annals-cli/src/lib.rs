@@ -192,14 +192,16 @@ pub fn run_script(
 /// Prints the history of a file as `annals log` does.
 ///
 /// # Errors
-/// As [`annals::scan`].
+/// As [`annals::inspection::scan`].
 #[doc(hidden)]
 pub fn print_log(
     directory: &dyn Directory,
     name: &str,
     output: impl Write + 'static,
 ) -> annals::Result<()> {
-    commands::log::print(output::Output::to(output), |sink| annals::scan_in(directory, name, sink))
+    commands::log::print(output::Output::to(output), |sink| {
+        annals::inspection::scan_in(directory, name, sink)
+    })
 }
 
 /// Reads the bytes of a joedb file into a new database as `annals import joedb` does, with a limit on rows of
@@ -223,16 +225,16 @@ pub fn import_joedb(
 /// Returns the joedb file that `annals export joedb --same-bytes` makes of a file.
 ///
 /// # Errors
-/// As [`annals::scan`], and those of values that joedb has no room for.
+/// As [`annals::inspection::scan`], and those of values that joedb has no room for.
 #[doc(hidden)]
 pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec<u8>> {
     let open = || Ok(annals::Options::new().open_read_only_in(directory, name)?.read());
     let output = std::io::Cursor::new(Vec::new());
     let mut plan = joedb::Plan::default();
-    annals::scan_in(directory, name, &mut plan)?;
+    annals::inspection::scan_in(directory, name, &mut plan)?;
     let manner = joedb::Manner { same_bytes: true, ..joedb::Manner::default() };
     let mut export = joedb::Export::new(output, name.to_owned(), plan, manner, &open)?;
-    annals::scan_in(directory, name, &mut export)?;
+    annals::inspection::scan_in(directory, name, &mut export)?;
     Ok(export.finish()?.0.into_inner())
 }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use annals::{BackfillProgress, Options, Phase, Progress};
+use annals::reports::BackfillProgress;
+use annals::{Options, Phase, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::files;

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use annals::event::Event;
+use annals::inspection::{inspect_in, scan_in};
 use annals::storage::MemoryDirectory;
-use annals::{
-    Committed, Database, Error, ErrorKind, Reader, Recovery, Schema, Sink, Snapshot, inspect_in,
-    scan_in,
-};
+use annals::{Committed, Database, Error, ErrorKind, Reader, Recovery, Schema, Sink, Snapshot};
 
 use crate::content::content;
 use crate::draft::draft;

@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use annals::{Field, Table, Timestamp, ValueRef, WideValue};
+use annals::model::WideValue;
+use annals::{Field, Table, Timestamp, ValueRef};
 
 mod events;
 mod rows;

@@ -7,7 +7,8 @@ use annals::internals::{
     Continuation, LOCAL, PUSHED, REBASE, Rebased as Again, Source, begin_continuation, end_of,
     last_made_again, open_continuation, rebase, rename_continuation,
 };
-use annals::{Cursor, Database, Error, ErrorKind, Renumbered, Result, Snapshot, Transaction, Txid};
+use annals::reports::Renumbered;
+use annals::{Cursor, Database, Error, ErrorKind, Result, Snapshot, Transaction, Txid};
 use annals_storage::{Access, Clock as _, Directory, SystemClock};
 
 use crate::outgoing::{Way, last_common, send_after};

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals::model::OnDelete;
+use annals::reports::Restarting;
 use annals::{
-    BackfillMode, Command, Cursor, Database, ErrorKind, FieldNumber, OnDelete, Options, Restarting,
-    Result, RowId, Snapshot, TableNumber, Transaction, Txid, Type, ValueRef,
+    BackfillMode, Command, Cursor, Database, ErrorKind, FieldNumber, Options, Result, RowId,
+    Snapshot, TableNumber, Transaction, Txid, Type, ValueRef,
 };
 use annals_storage::{Directory as _, MemoryDirectory, Spool};
 

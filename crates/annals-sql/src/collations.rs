@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use annals::{Type, Variants};
+use annals::Type;
+use annals::model::Variants;
 use rusqlite::Connection;
 
 /// The collation of decimals.

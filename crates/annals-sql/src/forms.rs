@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use annals::{Result, Snapshot, Type, TypeClass, ValueRef, WideValue};
+use annals::model::{TypeClass, WideValue};
+use annals::{Result, Snapshot, Type, ValueRef};
 
 use crate::collations;
 use crate::host::Form;

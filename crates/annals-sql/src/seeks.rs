@@ -5,7 +5,8 @@
 
 use std::ops::{Bound, Range};
 
-use annals::{AnyDecimal, Date, RowId, Type, TypeClass, Uuid, Value, ValueRef};
+use annals::model::{AnyDecimal, TypeClass};
+use annals::{Date, RowId, Type, Uuid, Value, ValueRef};
 
 use crate::forms::read_large;
 use crate::host::{Form, Op};

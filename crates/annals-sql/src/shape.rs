@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use annals::model::TypeClass;
 use annals::{
-    Command, Field, FieldNumber, IndexNumber, Schema, Snapshot, Table, TableNumber, Type, TypeClass,
+    Command, Field, FieldNumber, IndexNumber, Schema, Snapshot, Table, TableNumber, Type,
 };
 
 use crate::forms::declared;

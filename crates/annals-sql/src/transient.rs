@@ -11,7 +11,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use annals::{FieldNumber, RowId, Snapshot, TableNumber, Txid, ValueRef, WideValue, Written};
+use annals::model::{WideValue, Written};
+use annals::{FieldNumber, RowId, Snapshot, TableNumber, Txid, ValueRef};
 
 use crate::host::Fault;
 use crate::shape::Shape;

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use annals::internals::{Names, like, locate, write_state};
-use annals::{Options, Packed, Result};
+use annals::reports::Packed;
+use annals::{Options, Result};
 use annals_storage::{Clock, Directory, SystemClock};
 
 use crate::copies::Source;

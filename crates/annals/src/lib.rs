@@ -55,10 +55,13 @@ macro_rules! __serde {
 pub mod advanced;
 mod db;
 pub mod event;
+pub mod inspection;
 pub mod internals;
 pub mod journal;
+pub mod model;
 mod names;
 mod progress;
+pub mod reports;
 mod requests;
 pub mod storage;
 pub mod store;
@@ -70,10 +73,8 @@ use annals_store::image;
 
 pub use annals_macros::schema;
 pub use annals_schema::{
-    AnyDecimal, Blob, Collated, Command, Date, DateError, Decimal, DecimalError, Field,
-    FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, TimeRangeError,
-    Timestamp, TimestampError, Txid, Type, TypeClass, Uuid, UuidError, Value, ValueRef, Variant,
-    Variants, WideValue, Written,
+    Blob, Command, Date, Decimal, Field, FieldNumber, Index, IndexNumber, RowId, Schema, Table,
+    TableNumber, Timestamp, Txid, Type, Uuid, Value, ValueRef,
 };
 /// ```
 /// annals::schema!("tutorial.schema");
@@ -105,19 +106,13 @@ pub use annals_store::image::testing as image_testing;
 #[cfg(feature = "tokio")]
 pub use db::SubscriptionStream;
 pub use db::{
-    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Blame, BlobReader,
-    CacheStats, Changed, ChangedFields, Changes, Checked, Commit, Custom, Customs, Database,
-    Deletions, Differing, Embedded, Events, Examination, FieldValues, Forgotten, HeadInspection,
-    History, HistoryCheck, HistoryInspection, ImageInspection, ImageRoot, Inspection, Latencies,
-    Moment, MomentError, Older, OldestReader, OldestState, Options, Packed, Pending, Proposed,
-    Reader, Renumbered, Restarted, Restarting, RowChange, RowFields, Savepoint, SegmentInspection,
-    Sink, Snapshot, Stats, Subscription, Tail, Transaction, Unapplied, Version, VersionKind,
-    examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    BackfillMode, Backfilled, Blame, BlobReader, Changed, ChangedFields, Changes, Commit, Custom,
+    Customs, Database, Deletions, Differing, Embedded, Events, FieldValues, History, Moment,
+    Options, Pending, Proposed, Reader, RowChange, RowFields, Savepoint, Sink, Snapshot, Stats,
+    Subscription, Tail, Transaction, Unapplied, Version, VersionKind,
 };
-pub use journal::{
-    Carried, Committed, Copies, Cursor, CursorError, Cut, Erasure, Level, Plan, Point, Recovered,
-    Recovery, Retention, SegmentFacts,
-};
+pub(crate) use db::{BackfillProgress, Checked};
+pub use journal::{Committed, Cursor, Level, Point, Recovery, Retention};
 pub use progress::{Phase, Progress};
 /// ```
 /// use annals::{Command, FieldNumber, IndexNumber, TableNumber, Type, ValueRef};
@@ -149,10 +144,9 @@ pub use progress::{Phase, Progress};
 /// # Ok(())
 /// # }
 /// ```
-pub use store::IndexCursor;
-pub use store::{
-    Cell, Dangling, FirstOfEach, Groups, IndexRows, IndexView, Row, Rows, TableView, View,
-};
+pub(crate) use store::IndexCursor;
+pub(crate) use store::{IndexRows, IndexView};
+pub use store::{Row, Rows, TableView, View};
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub use typed::wire as __wire;

@@ -209,7 +209,7 @@ fn a_decimal_that_arrow_has_no_room_for_is_named() {
     let text = "create_table account\nadd_field account note string\nadd_field account amount decimal(2) null\n";
     let db = upgraded(&annals_schema::parse(text).unwrap().schema);
     let table = db.read().schema().table_named("account").unwrap().number;
-    let amount = |units| ValueRef::Decimal(annals::AnyDecimal::new(units, 2));
+    let amount = |units| ValueRef::Decimal(annals::model::AnyDecimal::new(units, 2));
     const AMOUNT: annals::FieldNumber = annals::FieldNumber(1);
     let most = 10_i128.pow(38) - 1;
     db.write(|tx| {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals::{
-    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Forgotten, OldestReader, Restarted,
-    Restarting, Result,
+use annals::reports::{
+    BackfillOutcome, BackfillPhases, Forgotten, OldestReader, Restarted, Restarting,
 };
+use annals::{BackfillMode, Backfilled, Result};
 use clap::Args;
 use serde_json::{Value, json};
 

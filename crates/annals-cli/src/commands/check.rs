@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Dangling, Error, ErrorKind, Inspection, Result, Snapshot, View};
+use annals::inspection::Inspection;
+use annals::store::Dangling;
+use annals::{Error, ErrorKind, Result, Snapshot, View};
 use annals_tools::ImageCheck;
 use clap::Args;
 

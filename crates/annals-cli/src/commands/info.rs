@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use annals::inspection::{Examination, HeadInspection, Inspection};
+use annals::journal::Erasure;
 use annals::journal::format::{Live, Slot};
-use annals::{Erasure, ErrorKind, Examination, HeadInspection, Inspection, Result, Schema, View};
+use annals::{ErrorKind, Result, Schema, View};
 use clap::Args;
 
 use super::info_json::{Found, damaged_copy};
@@ -49,13 +51,15 @@ fn look(arguments: &Arguments) -> Result<Found> {
     let path = &arguments.file;
     crate::remote::refuse_partial(path)?;
     if arguments.header {
-        return Ok(Found { head: annals::inspect_head(path)?, rest: None });
+        return Ok(Found { head: annals::inspection::inspect_head(path)?, rest: None });
     }
     match progress::options().examine(path) {
-        Ok(rest) => Ok(Found { head: annals::inspect_head(path)?, rest: Some(Ok(rest)) }),
+        Ok(rest) => {
+            Ok(Found { head: annals::inspection::inspect_head(path)?, rest: Some(Ok(rest)) })
+        }
         Err(error) if error.kind() == ErrorKind::Corrupt => {
             // Without anything to show the damage is all there is to say.
-            let Ok(head) = annals::inspect_head(path) else { return Err(error) };
+            let Ok(head) = annals::inspection::inspect_head(path) else { return Err(error) };
             Ok(Found { head, rest: Some(Err(error.to_string())) })
         }
         Err(error) => Err(error),

@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use annals::inspection::{Examination, HeadInspection, Inspection, SegmentInspection};
+use annals::journal::Erasure;
 use annals::journal::format::{Header, Live, Slot};
-use annals::{
-    Committed, Erasure, Examination, HeadInspection, Inspection, Point, SegmentInspection,
-    Timestamp, Unapplied, View,
-};
+use annals::{Committed, Point, Timestamp, Unapplied, View};
 use serde_json::{Value, json};
 
 use super::info_image;

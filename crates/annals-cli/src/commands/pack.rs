@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals::{Error, ErrorKind, Packed, Result};
+use annals::reports::Packed;
+use annals::{Error, ErrorKind, Result};
 use clap::Args;
 use serde_json::json;
 

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use annals::{Error, ErrorKind, Inspection, Recovery, Result};
+use annals::inspection::Inspection;
+use annals::{Error, ErrorKind, Recovery, Result};
 use clap::{Args, ValueEnum};
 
 use crate::commands::recover_text::plan;

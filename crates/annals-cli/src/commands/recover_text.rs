@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use annals::Inspection;
+use annals::inspection::Inspection;
 use annals::storage::{Access, FileDirectory};
 
 use crate::commands::info;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals::{
-    BackfillMode, Database, Error, Forgotten, Plan, Result, Retention, SegmentFacts, Timestamp,
-};
+use annals::journal::{Plan, SegmentFacts};
+use annals::reports::Forgotten;
+use annals::{BackfillMode, Database, Error, Result, Retention, Timestamp};
 use clap::Args;
 use serde_json::{Value, json};
 

@@ -4,8 +4,11 @@
 use std::fmt;
 
 #[cfg(any(feature = "sqlite", test))]
-use annals::{OnDelete, TableNumber};
-use annals::{RowId, Timestamp, Type, TypeClass, Value, ValueRef, WideValue};
+use annals::TableNumber;
+#[cfg(any(feature = "sqlite", test))]
+use annals::model::OnDelete;
+use annals::model::{TypeClass, WideValue};
+use annals::{RowId, Timestamp, Type, Value, ValueRef};
 
 /// The integers from minus this up to this are floats of 64 bits, too.
 const EXACT: i128 = 1 << 53;

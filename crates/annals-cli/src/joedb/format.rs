@@ -4,7 +4,7 @@
 //! has the number of further bytes in the three highest bits of its first byte. Its own bits follow, most significant
 //! first.
 
-use annals::Written;
+use annals::model::Written;
 
 /// The length of the head, where the entries begin, in bytes.
 pub(super) const HEAD: u64 = 41;

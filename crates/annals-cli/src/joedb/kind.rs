@@ -1,6 +1,7 @@
 //! The correspondence of joedb's types and Annals', in both directions; the same for values.
 
-use annals::{OnDelete, TableNumber, Type, TypeClass, ValueRef, WideValue};
+use annals::model::{OnDelete, TypeClass, WideValue};
+use annals::{TableNumber, Type, ValueRef};
 
 use super::format::{Cell, Kind};
 

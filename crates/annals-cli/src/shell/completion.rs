@@ -1,6 +1,7 @@
 //! Completions of a line: commands, tables, fields, types and words, from the command's form.
 
-use annals::{Field, Schema, Table, Type, Variant};
+use annals::model::Variant;
+use annals::{Field, Schema, Table, Type};
 use annals_schema::Token;
 
 use super::catalog;
@@ -233,7 +234,7 @@ mod tests {
         let rules = "restrict cascade set_null required default";
         assert_eq!(words("add_field author x references book "), rules);
         for rule in ON_DELETE.split('|') {
-            assert!(annals::OnDelete::named(rule).is_some(), "{rule}");
+            assert!(annals::model::OnDelete::named(rule).is_some(), "{rule}");
         }
         assert_eq!(words("add_field author x int8 "), "null default");
         assert_eq!(words("add_field author x int8 null "), "default");

@@ -1,6 +1,7 @@
 //! The shell's command for the image.
 
-use annals::{BackfillMode, BackfillOutcome, Database, Error, Result};
+use annals::reports::BackfillOutcome;
+use annals::{BackfillMode, Database, Error, Result};
 
 use super::screen::Screen;
 use super::words::Words;

@@ -98,7 +98,7 @@ fn what_is_erased_goes_from_the_archive() {
         let restart = || {
             let database = annals::Options::new().open(dir.join("a.annals")).unwrap();
             let patience = std::time::Duration::from_secs(5);
-            database.restart(annals::Older::Kept, patience).unwrap();
+            database.restart(annals::reports::Older::Kept, patience).unwrap();
             database.close().unwrap();
         };
         if parts > 0 {

@@ -277,7 +277,9 @@ fn as_joedb_has(rows: &Value, schema: &annals::Schema) -> Value {
                     (Type::Blob | Type::Reference(..), _) => continue,
                     (Type::Bool, Value::Null) => Value::from(false),
                     (ty, Value::Null) if ty.is_variable() => Value::from(""),
-                    (ty, Value::Null) if ty.class() == annals::TypeClass::Written => "".into(),
+                    (ty, Value::Null) if ty.class() == annals::model::TypeClass::Written => {
+                        "".into()
+                    }
                     (Type::Float32 | Type::Float64, Value::Null) => Value::from(0.0),
                     (_, Value::Null) => Value::from(0),
                     (Type::Timestamp, time) => {

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use annals::model::OnDelete;
 use annals::{
-    Command, Cursor, Database, ErrorKind, FieldNumber, OnDelete, Options, Result, RowId, Snapshot,
+    Command, Cursor, Database, ErrorKind, FieldNumber, Options, Result, RowId, Snapshot,
     TableNumber, Timestamp, Transaction, Type, ValueRef,
 };
 use annals_replica::{Connection, Local, Replica, has_offline_changes, rebase_journal};
@@ -288,7 +289,10 @@ fn the_other_side_may_continue_in_new_files_meanwhile() {
     offline.write(|tx| insert_item(tx, "mine", 1)).expect("a commit");
     offline.close().expect("closing");
     setup.origin.write(|tx| insert_item(tx, "theirs", 1)).expect("a commit");
-    let how = annals::Restarting { forget_history: false, ..annals::Restarting::default() };
+    let how = annals::reports::Restarting {
+        forget_history: false,
+        ..annals::reports::Restarting::default()
+    };
     for mode in [annals::BackfillMode::Restart, annals::BackfillMode::Truncate] {
         setup
             .origin

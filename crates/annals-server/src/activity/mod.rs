@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use annals::event::Event;
+use annals::journal::Erasure;
 use annals::{
-    Committed, Erasure, Error, ErrorKind, FieldNumber, RowId, Schema, Sink, TableNumber, Timestamp,
-    Txid,
+    Committed, Error, ErrorKind, FieldNumber, RowId, Schema, Sink, TableNumber, Timestamp, Txid,
 };
 use annals_replica::Local;
 

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use annals::{Inspection, Options, Progress};
+use annals::inspection::Inspection;
+use annals::{Options, Progress};
 use annals_replica::Local;
 use axum::body::Body;
 use axum::extract::Query;
@@ -154,8 +155,8 @@ fn examine(local: &Local) -> Answer<Storage> {
     Ok(found)
 }
 
-fn of_segment(facts: &annals::SegmentFacts) -> Segment {
-    let annals::SegmentFacts { number, bytes, first_txid, last_txid, .. } = *facts;
+fn of_segment(facts: &annals::journal::SegmentFacts) -> Segment {
+    let annals::journal::SegmentFacts { number, bytes, first_txid, last_txid, .. } = *facts;
     Segment { number, bytes, first: first_txid.0, last: last_txid.0 }
 }
 

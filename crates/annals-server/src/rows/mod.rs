@@ -7,9 +7,9 @@ mod file;
 
 use std::sync::Arc;
 
+use annals::store::IndexRows;
 use annals::{
-    Error, FieldNumber, Index, IndexRows, Moment, Row, RowId, Schema, Snapshot, Table, Value,
-    ValueRef,
+    Error, FieldNumber, Index, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef,
 };
 use axum::extract::{Path, Query};
 use serde::Deserialize;

@@ -154,7 +154,7 @@ fn what_a_first_batch_can_not_have_is_an_error_of_the_answer() {
     let schema = annals_schema::parse(text).unwrap().schema;
     let database = Database::in_memory().unwrap();
     database.upgrade(&schema, &mut |_, _| unreachable!("it has no custom function")).unwrap();
-    let size = annals::AnyDecimal::new(i128::MAX, 0);
+    let size = annals::model::AnyDecimal::new(i128::MAX, 0);
     database.write(|tx| tx.insert(CITY, &[ValueRef::Decimal(size)])).unwrap();
     let running = Running::start(Server::new().database("a", database).unwrap().open_to_all());
     for rest in ["/t/city", "/t/city?limit=1", "/changes?table=city&after=0"] {

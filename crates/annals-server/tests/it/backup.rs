@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use annals::reports::Restarting;
 use annals::{
-    BackfillMode, Command, Cursor, Database, Error, ErrorKind, Options, Restarting, Result,
-    TableNumber, Txid, ValueRef,
+    BackfillMode, Command, Cursor, Database, Error, ErrorKind, Options, Result, TableNumber, Txid,
+    ValueRef,
 };
 use annals_replica::{
     Backup, Connection, Description, Granted, Http, Local, Pulled, Pushed, Replica,
@@ -278,7 +279,7 @@ fn a_server_is_a_backup_also_of_several_segments() {
     for (forget_history, mode) in [(false, BackfillMode::Restart), (true, BackfillMode::Truncate)] {
         insert(&database);
         let how = Restarting { forget_history, ..Restarting::default() };
-        let go_on = &mut |_: annals::BackfillProgress| std::ops::ControlFlow::Continue(());
+        let go_on = &mut |_: annals::reports::BackfillProgress| std::ops::ControlFlow::Continue(());
         database.backfill_with(mode, how, go_on).unwrap();
         insert(&database);
         assert_eq!(end(&copy), end(&database));

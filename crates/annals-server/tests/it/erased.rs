@@ -1,8 +1,7 @@
 //! Values that were erased: cursors from before that, requests that wrote them, and what is said of them.
 
-use annals::{
-    BackfillMode, Command, Cursor, Database, ErrorKind, FieldNumber, Options, Restarting, RowId,
-};
+use annals::reports::Restarting;
+use annals::{BackfillMode, Command, Cursor, Database, ErrorKind, FieldNumber, Options, RowId};
 use annals::{TableNumber, Type, ValueRef};
 use annals_replica::{Http, Replica};
 use annals_server::Server;
@@ -92,7 +91,7 @@ fn cursors_before_the_kept_history_are_gone_and_say_what_is_left() {
     let early = insert(&database, "Ada");
     insert(&database, "Bob");
     let how = Restarting { forget_history: true, ..Restarting::default() };
-    let go_on = &mut |_: annals::BackfillProgress| std::ops::ControlFlow::Continue(());
+    let go_on = &mut |_: annals::reports::BackfillProgress| std::ops::ControlFlow::Continue(());
     database.backfill_with(BackfillMode::Truncate, how, go_on).unwrap();
     let end = insert(&database, "Eve");
     let running = serve(&database);
@@ -205,7 +204,7 @@ fn no_route_says_of_a_forgotten_moment_that_it_never_was() {
         insert(&database, name);
     }
     let how = Restarting { forget_history: true, ..Restarting::default() };
-    let go_on = &mut |_: annals::BackfillProgress| std::ops::ControlFlow::Continue(());
+    let go_on = &mut |_: annals::reports::BackfillProgress| std::ops::ControlFlow::Continue(());
     database.backfill_with(BackfillMode::Truncate, how, go_on).unwrap();
     insert(&database, "Eve");
     let running = serve(&database);

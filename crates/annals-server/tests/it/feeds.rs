@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader};
 
-use annals::{BackfillMode, Command, Database, Options, Restarting, TableNumber, ValueRef};
+use annals::reports::Restarting;
+use annals::{BackfillMode, Command, Database, Options, TableNumber, ValueRef};
 use annals_server::Server;
 
 use crate::running::Running;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use annals::model::OnDelete;
 use annals::storage::simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use annals::{
-    BackfillMode, Command, Database, FieldNumber, OnDelete, Options, RowId, TableNumber, Type,
-    ValueRef,
+    BackfillMode, Command, Database, FieldNumber, Options, RowId, TableNumber, Type, ValueRef,
 };
 use annals_server::Server;
 use serde_json::{Value, json};

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use annals::{
-    BackfillMode, Command, Database, Level, Options, Restarting, TableNumber, Type, ValueRef,
-};
+use annals::reports::Restarting;
+use annals::{BackfillMode, Command, Database, Level, Options, TableNumber, Type, ValueRef};
 use annals_server::{Limits, Server};
 use annals_storage::simulated::{Fault as DiskFault, Rng, SimulatedClock, SimulatedDisk};
 use reqwest::blocking::Client;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use annals::{AnyDecimal, Date};
+use annals::Date;
+use annals::model::AnyDecimal;
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float64Builder, Int64Builder,
     StringBuilder, TimestampMicrosecondBuilder, UInt64Builder,

@@ -1,6 +1,7 @@
 //! Choosing the way to the rows of a query, from exact counts of the trees.
 
-use annals::{Snapshot, Type, TypeClass, Value, ValueRef};
+use annals::model::TypeClass;
+use annals::{Snapshot, Type, Value, ValueRef};
 
 use crate::host::{Answer, Asked, Fault, Form, Op, Order, Term};
 use crate::relation::unsigned::{is_refused, refuse_known};

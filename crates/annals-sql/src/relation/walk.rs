@@ -2,7 +2,8 @@
 
 use std::ops::Bound;
 
-use annals::{IndexRows, Row, RowId, Rows, Snapshot, TableView, Type, Value, ValueRef};
+use annals::store::IndexRows;
+use annals::{Row, RowId, Rows, Snapshot, TableView, Type, Value, ValueRef};
 
 use crate::host::{Fault, Form, Op};
 use crate::seeks::{Seek, both, bound, prefixes, seek};

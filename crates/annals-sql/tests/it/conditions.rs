@@ -1,6 +1,7 @@
 //! Conditions that narrow a search leave out no row that SQLite would find, and let none through.
 
-use annals::{AnyDecimal, Database, FieldNumber, RowId, TableNumber, ValueRef};
+use annals::model::AnyDecimal;
+use annals::{Database, FieldNumber, RowId, TableNumber, ValueRef};
 use annals_sql::Connection;
 
 use crate::shop::text;

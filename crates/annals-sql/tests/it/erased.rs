@@ -28,7 +28,9 @@ fn an_index_finds_the_others_and_the_erased_ones() {
     let by_name = now.schema().index_named("person_by_name").unwrap().number;
     let index = now.index(by_name).unwrap();
     let all = index.len();
-    let ids = |rows: annals::IndexRows<'_>| rows.map(|row| row.unwrap().id().0).collect::<Vec<_>>();
+    let ids = |rows: annals::store::IndexRows<'_>| {
+        rows.map(|row| row.unwrap().id().0).collect::<Vec<_>>()
+    };
     assert_eq!(ids(index.equal(&[ValueRef::Null])), [1, 2]);
     let zz = || ValueRef::String("zzz");
     let below = ids(index.range(&[], Bound::Unbounded, Bound::Excluded(zz())));

@@ -1,6 +1,7 @@
 //! Each type has one form in SQL, which compares and sorts as the type does.
 
-use annals::{Command, Database, FieldNumber, OnDelete, TableNumber, Type, Value, ValueRef};
+use annals::model::OnDelete;
+use annals::{Command, Database, FieldNumber, TableNumber, Type, Value, ValueRef};
 use annals_sql::{Connection, Parameters};
 
 use crate::shop::text;
@@ -139,7 +140,7 @@ fn every_type_has_a_form() {
 #[test]
 fn other_numbers_of_a_decimal_compare_by_size() {
     let values =
-        [-250, 0, 950, 1250].map(|units| Value::Decimal(annals::AnyDecimal::new(units, 2)));
+        [-250, 0, 950, 1250].map(|units| Value::Decimal(annals::model::AnyDecimal::new(units, 2)));
     let mut sql = Connection::open(of(Type::Decimal(2), &values)).unwrap();
     for (condition, count) in [
         ("x > 9", 2),

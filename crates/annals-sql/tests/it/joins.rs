@@ -1,6 +1,7 @@
 //! Joins on columns without an index visit each row some times, not once for each row of the other table.
 
-use annals::{AnyDecimal, Database, TableNumber, Uuid, Value};
+use annals::model::AnyDecimal;
+use annals::{Database, TableNumber, Uuid, Value};
 use annals_event::testing::decoded_events;
 use annals_sql::Connection;
 use rusqlite::StatementStatus;

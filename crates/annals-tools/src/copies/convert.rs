@@ -84,7 +84,8 @@ pub fn convert(
         let written = to.open(&temporary, Access::Read).map_err(io)?;
         compare(part, &*written, &mut meter)?;
     }
-    annals::scan_in(&*to, names.temporary(), &mut Nothing).map_err(|error| names.explain(error))?;
+    annals::inspection::scan_in(&*to, names.temporary(), &mut Nothing)
+        .map_err(|error| names.explain(error))?;
     names.give()?;
     Ok(converted)
 }

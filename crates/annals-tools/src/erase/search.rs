@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use annals::event::Event;
 use annals::internals::requests::{Answered, may_be_of_key, read_answer};
+use annals::journal::{Erasure, SegmentFacts};
 use annals::{
-    Blob, Command, Committed, Erasure, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema,
-    SegmentFacts, Sink, Table, TableNumber, Txid, ValueRef,
+    Blob, Command, Committed, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema, Sink,
+    Table, TableNumber, Txid, ValueRef,
 };
 
 use super::report::Erase;

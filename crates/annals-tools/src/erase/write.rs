@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use annals::event::Event;
 use annals::internals::{Generation, OldSegment};
-use annals::{Carried, Erasure, Level, Result, Schema};
+use annals::journal::{Carried, Erasure};
+use annals::{Level, Result, Schema};
 use annals_event::Encoder;
 use annals_journal::format::{
     FEATURE_ERASED, FLAG_FIRST, Header, KIND_COMMIT, KIND_ERASURE, SECTOR,

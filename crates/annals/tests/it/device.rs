@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use annals::inspection::inspect_in;
 use annals::journal::format::{FRAME_MAGIC, FRAMES_AT};
 use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory};
-use annals::{
-    Database, Error, ErrorKind, Level, Options, Recovery, TableNumber, ValueRef, inspect_in,
-};
+use annals::{Database, Error, ErrorKind, Level, Options, Recovery, TableNumber, ValueRef};
 
 const NAME: &str = "device";
 const TABLE: TableNumber = TableNumber(0);

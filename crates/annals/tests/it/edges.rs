@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use annals::model::OnDelete;
 use annals::storage::{Access, Directory, Hold, Lock, MemoryDirectory, SystemClock};
 use annals::{
-    Command, Committed, Database, ErrorKind, FieldNumber, Level, OnDelete, Options, RowId,
-    TableNumber, Type, Value, ValueRef,
+    Command, Committed, Database, ErrorKind, FieldNumber, Level, Options, RowId, TableNumber, Type,
+    Value, ValueRef,
 };
 
 const TABLE: TableNumber = TableNumber(0);
@@ -112,7 +113,7 @@ fn a_scan_that_cannot_read_on_says_so() {
     }
     db.close().unwrap();
     let mut sink = Breaking { directory: directory.clone(), commits: 0 };
-    let error = annals::scan_in(&directory, "db", &mut sink).unwrap_err();
+    let error = annals::inspection::scan_in(&directory, "db", &mut sink).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(sink.commits < 8);
 }
@@ -153,7 +154,7 @@ fn checkpoints_wait_for_no_transaction_and_tell_of_commits_only() {
     let mut tx = db.begin().unwrap();
     // More than a frame, so that a part of it is in the file.
     (0..3).for_each(|_| tx.comment(&"long".repeat(200_000)).unwrap());
-    let inspect = || annals::inspect_in(&directory, "db").unwrap();
+    let inspect = || annals::inspection::inspect_in(&directory, "db").unwrap();
     assert_eq!(db.soft_checkpoint().unwrap(), committed);
     assert_eq!(inspect().hard, 16384, "nothing was flushed yet");
     assert_eq!(db.hard_checkpoint().unwrap(), committed);

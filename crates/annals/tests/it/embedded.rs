@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use annals::{BackfillMode, Embedded, ErrorKind, Older, Options};
+use annals::reports::Older;
+use annals::{BackfillMode, Embedded, ErrorKind, Options};
 
 use crate::generated::tutorial::{self, city, person};
 

@@ -1,8 +1,9 @@
 //! Enums: variants in Rust, and what becomes of them when the schema changes.
 
+use annals::model::Variants;
 use annals::storage::MemoryDirectory;
 use annals::{
-    Command, Database, ErrorKind, FieldNumber, RowId, TableNumber, Type, Value, ValueRef, Variants,
+    Command, Database, ErrorKind, FieldNumber, RowId, TableNumber, Type, Value, ValueRef,
 };
 
 use super::generated_for_tests::enums;

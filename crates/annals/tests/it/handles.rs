@@ -7,9 +7,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use annals::reports::Older;
 use annals::{
-    BackfillMode, Database, Error, ErrorKind, Level, Older, Options, Result, Retention, RowId,
-    ValueRef,
+    BackfillMode, Database, Error, ErrorKind, Level, Options, Result, Retention, RowId, ValueRef,
 };
 
 use super::generated_for_tests::tutorial;
@@ -35,7 +35,7 @@ fn len(db: &Database) -> u64 {
 
 /// Returns whether the last program that had it open closed it.
 fn is_closed(path: &Path) -> bool {
-    annals::inspect(path).unwrap().closed
+    annals::inspection::inspect(path).unwrap().closed
 }
 
 const fn shareable<T: Clone + Send + Sync + 'static>() {}

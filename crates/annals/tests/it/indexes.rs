@@ -417,7 +417,7 @@ fn values_that_do_not_fit_are_an_error_wherever_they_are_asked_for() {
 }
 
 /// Looks for many keys at once, and for each alone: those that are there and others, in any number.
-fn look_for_many(index: annals::IndexView<'_>, random: &mut Random) {
+fn look_for_many(index: annals::store::IndexView<'_>, random: &mut Random) {
     for count in [0, 1, 15, 16, 17, 100] {
         let key = |_| {
             let station = ["", "A", "Ab", "B\0", "é", "none", "B"][random.next(7)];

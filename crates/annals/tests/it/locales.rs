@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use annals::{Collated, FieldNumber, Value, collation_testing};
+use annals::model::Collated;
+use annals::{FieldNumber, Value, collation_testing};
 use icu_collator::Collator;
 use icu_collator::options::{CollatorOptions, Strength};
 use icu_locale_core::Locale;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use annals::reports::{Older, Packed};
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, Command, Database, ErrorKind, Older, Options, Packed, Reader, Result, RowId,
-    TableNumber, Txid, Type, ValueRef,
+    BackfillMode, Command, Database, ErrorKind, Options, Reader, Result, RowId, TableNumber, Txid,
+    Type, ValueRef,
 };
 
 use crate::segments::{NAME, NOW, content, define, open, options, split, write};
@@ -90,7 +91,8 @@ fn a_packed_copy_is_a_journal_of_its_own_with_the_same_state() {
     database.close().unwrap();
     let packed = pack(&directory).unwrap();
     assert!(packed.is_done && packed.after < packed.before, "{packed:?}");
-    let [original, copy] = [NAME, OUT].map(|name| annals::inspect_in(&directory, name).unwrap());
+    let [original, copy] =
+        [NAME, OUT].map(|name| annals::inspection::inspect_in(&directory, name).unwrap());
     assert_ne!(copy.journal_id, original.journal_id);
     assert_eq!((copy.segment, copy.end.txid.0, copy.closed, copy.len), (0, 1, true, packed.after));
     assert_eq!(content(&Reader::open(&directory, OUT).unwrap().read()), before);

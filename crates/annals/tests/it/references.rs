@@ -1,9 +1,10 @@
 //! Enforced references: what each rule does, and what is said when one can't hold.
 
+use annals::model::OnDelete;
 use annals::storage::MemoryDirectory;
 use annals::{
-    Command, Database, ErrorKind, FieldNumber, OnDelete, RowId, TableNumber, Transaction, Type,
-    Value, ValueRef,
+    Command, Database, ErrorKind, FieldNumber, RowId, TableNumber, Transaction, Type, Value,
+    ValueRef,
 };
 
 use crate::database_model::open;
@@ -57,7 +58,7 @@ fn each_rule_does_what_it_says() {
     delete(&db, 1).unwrap();
     assert_eq!(homes(&db), [(0, Some(0)), (1, Some(1)), (2, Some(1)), (3, Some(2))]);
     let dangling = db.read().dangling_references().unwrap();
-    assert_eq!(dangling, [annals::Dangling { table: PERSON, field: HOME, count: 2 }]);
+    assert_eq!(dangling, [annals::store::Dangling { table: PERSON, field: HOME, count: 2 }]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! References that are never null.
 
 use super::generated_for_tests::required;
+use annals::model::OnDelete;
 use annals::storage::MemoryDirectory;
 use annals::{
-    Command, Database, ErrorKind, FieldNumber, OnDelete, Options, RowId, TableNumber, Type, Value,
-    ValueRef,
+    Command, Database, ErrorKind, FieldNumber, Options, RowId, TableNumber, Type, Value, ValueRef,
 };
 use required::{owner, pet};
 

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use annals::reports::Older;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory, FileDirectory, Hold, Lock};
-use annals::{Database, ErrorKind, Level, Older, Options, Result, Transaction, ValueRef};
+use annals::{Database, ErrorKind, Level, Options, Result, Transaction, ValueRef};
 
 use crate::shared::{TABLE, define, open, options};
 
@@ -190,7 +191,7 @@ fn closing_is_whole_after_a_panic() {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
     insert(&database, 1, Level::Soft).unwrap();
     database.close().unwrap();
-    assert!(annals::inspect_in(&disk, "journal").unwrap().closed);
+    assert!(annals::inspection::inspect_in(&disk, "journal").unwrap().closed);
     assert_durable(&disk, 2, "closed");
 }
 

@@ -1,11 +1,12 @@
 //! Tables of a single row.
 
 use annals::event::Event;
+use annals::model::OnDelete;
 use annals::storage::MemoryDirectory;
 use annals::store::Store;
 use annals::{
-    Command, Database, ErrorKind, FieldNumber, OnDelete, RowId, TableNumber, Transaction, Type,
-    Value, ValueRef,
+    Command, Database, ErrorKind, FieldNumber, RowId, TableNumber, Transaction, Type, Value,
+    ValueRef,
 };
 
 use crate::database_model::open;

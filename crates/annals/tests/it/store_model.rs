@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use annals::model::OnDelete;
 use annals::store::{Store, Uniqueness};
 use annals::{
-    Command, ErrorKind, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, TableNumber,
-    Type, Value, ValueRef, View,
+    Command, ErrorKind, FieldNumber, Index, IndexNumber, RowId, Schema, TableNumber, Type, Value,
+    ValueRef, View,
 };
 
 use crate::locales::{collations, value_cmp};

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use annals::event::Event;
+use annals::model::OnDelete;
+use annals::reports::Restarting;
 use annals::storage::MemoryDirectory;
 use annals::{
-    BackfillMode, Command, Database, Error, ErrorKind, FieldNumber, Moment, OnDelete, Restarting,
-    RowId, TableNumber, Txid, Type, Value, ValueRef, VersionKind, Violation,
+    BackfillMode, Command, Database, Error, ErrorKind, FieldNumber, Moment, RowId, TableNumber,
+    Txid, Type, Value, ValueRef, VersionKind, Violation,
 };
 
 use crate::database_model::open;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use annals::{Date, ValueRef, WideValue, Written};
+use annals::model::{WideValue, Written};
+use annals::{Date, ValueRef};
 
 use super::Dialect;
 

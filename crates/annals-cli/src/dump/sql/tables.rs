@@ -3,9 +3,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use annals::{
-    Field, FieldNumber, Index, OnDelete, Result, Schema, Table, TableNumber, Type, TypeClass,
-};
+use annals::model::{OnDelete, TypeClass};
+use annals::{Field, FieldNumber, Index, Result, Schema, Table, TableNumber, Type};
 
 use super::dialect::Dialect;
 use super::literal;

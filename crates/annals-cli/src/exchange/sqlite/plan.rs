@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use annals::{Command, Error, Field, FieldNumber, OnDelete, Result, Schema, TableNumber, Type};
+use annals::model::OnDelete;
+use annals::{Command, Error, Field, FieldNumber, Result, Schema, TableNumber, Type};
 use rusqlite::Connection;
 
 use super::columns::{self, Columns};

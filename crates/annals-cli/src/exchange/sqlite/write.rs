@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use annals::{Error, Result, ValueRef, WideValue};
+use annals::model::WideValue;
+use annals::{Error, Result, ValueRef};
 use rusqlite::types::{ToSqlOutput, Value as Owned, ValueRef as Bound};
 use rusqlite::{Connection, Statement};
 

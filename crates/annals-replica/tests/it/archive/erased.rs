@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::Source;
-use annals::{Cursor, Database, ErrorKind, Moment, Older, Options, RowId, Txid, ValueRef};
+use annals::reports::Older;
+use annals::{Cursor, Database, ErrorKind, Moment, Options, RowId, Txid, ValueRef};
 use annals_replica::archive::{self, Archive, Archiving, Uploader};
 use annals_tools::Erase;
 use futures_util::TryStreamExt as _;

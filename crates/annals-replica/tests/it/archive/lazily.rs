@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::Source;
-use annals::{BackfillMode, Database, Older, Options};
+use annals::reports::Older;
+use annals::{BackfillMode, Database, Options};
 use annals_replica::archive::{self, Archive, Archiving, Bucket, Uploader};
 use annals_replica::lazy::testing::{QUESTIONS, answers, create, touch};
 use annals_replica::{Fetching, Lazy, Ranges};

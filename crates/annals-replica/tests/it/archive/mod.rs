@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::Source;
+use annals::reports::Older;
 use annals::{
-    Command, Cursor, Database, ErrorKind, FieldNumber, Moment, Older, Options, TableNumber, Txid,
-    Type, ValueRef,
+    Command, Cursor, Database, ErrorKind, FieldNumber, Moment, Options, TableNumber, Txid, Type,
+    ValueRef,
 };
 use annals_replica::archive::{self, Archive, Bucket, Uploader};
 use annals_replica::{Connection, Replica};

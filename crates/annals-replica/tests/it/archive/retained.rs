@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::Source;
-use annals::{Cursor, ErrorKind, Moment, Older, Retention};
+use annals::reports::Older;
+use annals::{Cursor, ErrorKind, Moment, Retention};
 use annals_replica::archive::{self, Archive, Archiving, Uploader};
 use annals_storage::simulated::SimulatedClock;
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory};

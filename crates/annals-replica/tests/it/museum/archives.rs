@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::Source;
-use annals::{Cursor, Database, ErrorKind, Moment, Older, Options, Retention, Txid};
+use annals::reports::Older;
+use annals::{Cursor, Database, ErrorKind, Moment, Options, Retention, Txid};
 use annals_replica::archive::{self, Archive, Archiving, Bucket, Uploader};
 use object_store::ObjectStore;
 use object_store::memory::InMemory;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use annals::reports::BackfillOutcome;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory};
 use annals::{
-    BackfillMode, BackfillOutcome, Database, ErrorKind, FieldNumber, Level, Options, Recovery,
-    TableNumber, Transaction, Txid,
+    BackfillMode, Database, ErrorKind, FieldNumber, Level, Options, Recovery, TableNumber,
+    Transaction, Txid,
 };
 
 use super::DEFAULT;

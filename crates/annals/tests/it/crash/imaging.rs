@@ -2,9 +2,8 @@
 //! while they continue.
 
 use annals::journal::format::hash;
-use annals::{
-    BackfillMode, BackfillOutcome, Backfilled, Database, Error, ErrorKind, Level, Snapshot,
-};
+use annals::reports::BackfillOutcome;
+use annals::{BackfillMode, Backfilled, Database, Error, ErrorKind, Level, Snapshot};
 
 use super::changes::write;
 use super::history::State;

@@ -1,9 +1,10 @@
 //! What must be true of the file before and after an opening.
 
 use annals::event::Event;
+use annals::inspection::{Inspection, inspect_in, scan_in};
 use annals::storage::Directory;
 use annals::storage::simulated::SimulatedDisk;
-use annals::{Committed, Database, Inspection, Schema, Sink, inspect_in, scan_in};
+use annals::{Committed, Database, Schema, Sink};
 
 use super::history::{Checked, History};
 use super::world::NAME;

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use annals::{BackfillMode, ErrorKind, Older, Restarting};
+use annals::reports::{Older, Restarting};
+use annals::{BackfillMode, ErrorKind};
 
 use super::imaging::Imaging;
 use super::world::{Stop, World};

@@ -1,7 +1,8 @@
 //! Small mixed workloads: what is done to a database until something goes wrong.
 
+use annals::reports::Older;
 use annals::storage::simulated::Rng;
-use annals::{BackfillMode, Level, Older};
+use annals::{BackfillMode, Level};
 
 /// One thing that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Comparing what a view holds, and what the journal gives, with the model.
 
 use annals::event::Event;
+use annals::inspection::scan_in;
 use annals::storage::MemoryDirectory;
 use annals::store::Store;
-use annals::{Committed, Schema, Sink, View, scan_in};
+use annals::{Committed, Schema, Sink, View};
 
 use super::model::Model;
 

@@ -9,10 +9,9 @@ mod schema;
 
 use std::sync::Arc;
 
+use annals::reports::BackfillOutcome;
 use annals::storage::{Directory, MemoryDirectory, SystemClock};
-use annals::{
-    BackfillMode, BackfillOutcome, Database, ErrorKind, Options, TableNumber, Transaction,
-};
+use annals::{BackfillMode, Database, ErrorKind, Options, TableNumber, Transaction};
 
 use self::model::Model;
 use crate::store_model::Random;

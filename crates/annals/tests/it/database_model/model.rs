@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals::{ErrorKind, FieldNumber, OnDelete, Schema, Type, Value};
+use annals::model::OnDelete;
+use annals::{ErrorKind, FieldNumber, Schema, Type, Value};
 
 type Row = BTreeMap<u32, Value>;
 

@@ -1,6 +1,7 @@
 //! Random commands: what the schema says next.
 
-use annals::{Command, ErrorKind, OnDelete, RowId, TableNumber, Type, Value};
+use annals::model::OnDelete;
+use annals::{Command, ErrorKind, RowId, TableNumber, Type, Value};
 
 use super::model::Rows;
 use super::{Step, agree};

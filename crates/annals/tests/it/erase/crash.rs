@@ -1,8 +1,9 @@
 //! Erasing on a disk that loses power, or fails, at each operation.
 
+use annals::reports::Older;
 use annals::storage::Directory;
 use annals::storage::simulated::{Fault, Rng, SimulatedDisk, is_power_off};
-use annals::{ErrorKind, FieldNumber, Older, RowId, TableNumber};
+use annals::{ErrorKind, FieldNumber, RowId, TableNumber};
 use annals_tools::Erase;
 
 use super::{PERSON, content, erase, journal, leaks, log, of, try_open};

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::event::{Event, Script};
+use annals::inspection::scan_in;
+use annals::reports::Older;
 use annals::storage::Directory;
 use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::{
-    BackfillMode, Command, Committed, Database, ErrorKind, FieldNumber, IndexNumber, Older,
-    Options, Result, RowId, Schema, Sink, Snapshot, TableNumber, Transaction, Type, ValueRef,
-    scan_in,
+    BackfillMode, Command, Committed, Database, ErrorKind, FieldNumber, IndexNumber, Options,
+    Result, RowId, Schema, Sink, Snapshot, TableNumber, Transaction, Type, ValueRef,
 };
 use annals_tools::{Erase, Erased};
 
@@ -53,7 +54,7 @@ fn of(table: &str, row: u64, field: Option<&str>) -> Erase {
 /// Makes a table of which only some fields may be null, with a unique index and another.
 fn define(tx: &mut Transaction<'_>) -> Result<()> {
     tx.apply_command(&Command::CreateTable { name: "person".to_owned() })?;
-    let dangle = annals::OnDelete::Dangle;
+    let dangle = annals::model::OnDelete::Dangle;
     for (name, ty, nullable) in [
         ("name", Type::String, false),
         ("code", Type::UInt64, false),
@@ -153,7 +154,7 @@ struct Log {
     script: Script,
     events: Vec<String>,
     commits: Vec<(u64, annals::Level, annals::Timestamp, bool, usize)>,
-    marks: Vec<annals::Erasure>,
+    marks: Vec<annals::journal::Erasure>,
     ends: Vec<Committed>,
 }
 
@@ -172,7 +173,7 @@ impl Sink for Log {
         Ok(())
     }
 
-    fn erasure(&mut self, _: &Schema, erasure: &annals::Erasure) -> Result<()> {
+    fn erasure(&mut self, _: &Schema, erasure: &annals::journal::Erasure) -> Result<()> {
         self.marks.push(erasure.clone());
         Ok(())
     }
@@ -446,7 +447,7 @@ fn the_state_that_history_begins_with_is_written_anew_too() {
 
 /// Returns the last transaction and its chain.
 fn end_of(disk: &SimulatedDisk) -> (u64, u64) {
-    let end = annals::inspect_in(disk, NAME).unwrap().end;
+    let end = annals::inspection::inspect_in(disk, NAME).unwrap().end;
     (end.txid.0, end.chain)
 }
 

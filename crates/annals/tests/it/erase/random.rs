@@ -4,10 +4,13 @@
 use std::collections::BTreeSet;
 
 use annals::event::{Event, Script, Vector};
+use annals::inspection::scan_in;
+use annals::model::OnDelete;
+use annals::reports::Older;
 use annals::storage::simulated::{Rng, SimulatedDisk};
 use annals::{
-    BackfillMode, Blob, Command, Committed, Database, ErrorKind, FieldNumber, Older, OnDelete,
-    Options, Result, RowId, Schema, Sink, TableNumber, Transaction, Type, Value, ValueRef, scan_in,
+    BackfillMode, Blob, Command, Committed, Database, ErrorKind, FieldNumber, Options, Result,
+    RowId, Schema, Sink, TableNumber, Transaction, Type, Value, ValueRef,
 };
 use annals_tools::Erase;
 

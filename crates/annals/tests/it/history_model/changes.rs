@@ -5,10 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals::reports::Older;
 use annals::storage::{MemoryDirectory, SystemClock};
 use annals::{
-    BackfillMode, Changed, Database, FieldNumber, Level, Older, Options, Reader, RowChange,
-    RowFields, RowId, Subscription, TableNumber, Txid, Value,
+    BackfillMode, Changed, Database, FieldNumber, Level, Options, Reader, RowChange, RowFields,
+    RowId, Subscription, TableNumber, Txid, Value,
 };
 
 use super::NAME;

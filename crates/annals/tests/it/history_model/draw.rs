@@ -1,6 +1,7 @@
 //! Random commands and values.
 
-use annals::{Blob, Command, FieldNumber, IndexNumber, OnDelete, RowId, TableNumber, Type, Value};
+use annals::model::OnDelete;
+use annals::{Blob, Command, FieldNumber, IndexNumber, RowId, TableNumber, Type, Value};
 
 use super::model::Model;
 use crate::locales::collations;

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use annals::{IndexView, Row, Value};
+use annals::store::IndexView;
+use annals::{Row, Value};
 
 use super::draw;
 use super::look::has_prefix;

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use annals::event::Event;
+use annals::inspection::scan_in;
 use annals::storage::Directory;
 use annals::store::Store;
-use annals::{Committed, ErrorKind, Level, Schema, Sink, ValueRef, scan_in};
+use annals::{Committed, ErrorKind, Level, Schema, Sink, ValueRef};
 
 use super::model::Model;
 use super::{NAME, look};

@@ -293,13 +293,13 @@ impl Model {
 }
 
 /// Returns the order of a column, if it has one of its own.
-fn collation(field: &annals::FieldNumber, collated: &[annals::Collated]) -> String {
+fn collation(field: &annals::FieldNumber, collated: &[annals::model::Collated]) -> String {
     let collated = collated.iter().find(|collated| collated.field == *field);
     collated.map_or(String::new(), |of| format!(" collate {}", of.locale))
 }
 
 /// Returns the words after the target of a reference.
-fn rule_word(rule: annals::OnDelete, may_be_null: bool) -> String {
+fn rule_word(rule: annals::model::OnDelete, may_be_null: bool) -> String {
     let words = ["", " restrict", " cascade", " set_null"];
     let word = words[super::draw::RULES.iter().position(|known| *known == rule).unwrap()];
     // A required reference restricts, unless it says something else.

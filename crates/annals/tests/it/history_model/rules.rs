@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use annals::{ErrorKind, OnDelete, Type, Value};
+use annals::model::OnDelete;
+use annals::{ErrorKind, Type, Value};
 
 use super::model::{Answer, Index, Model, Table};
 use crate::locales::value_cmp;

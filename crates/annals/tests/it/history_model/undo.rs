@@ -5,10 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals::model::OnDelete;
+use annals::reports::Older;
 use annals::storage::{MemoryDirectory, SystemClock};
 use annals::{
-    BackfillMode, Blame, Database, ErrorKind, FieldNumber, Level, Older, OnDelete, Options,
-    Pending, RowId, TableNumber, Txid, Type, Value, VersionKind,
+    BackfillMode, Blame, Database, ErrorKind, FieldNumber, Level, Options, Pending, RowId,
+    TableNumber, Txid, Type, Value, VersionKind,
 };
 
 use super::NAME;

@@ -1,6 +1,7 @@
 //! Enums, as the model understands them.
 
-use annals::{Command, Type, Value, Variants};
+use annals::model::Variants;
+use annals::{Command, Type, Value};
 
 use super::language::is_name;
 use super::model::Model;
@@ -22,7 +23,7 @@ impl Model {
     pub(super) fn variant_fits(&self, table: u32, field: u32, command: &Command) -> bool {
         let Some(variants) = self.variants(table, field) else { return false };
         let is_new = |name: &str, own: Option<u16>| {
-            let held = variants.named(name).map(annals::Variant::number);
+            let held = variants.named(name).map(annals::model::Variant::number);
             is_name(name) && name != "null" && (held.is_none() || held == own)
         };
         match command {

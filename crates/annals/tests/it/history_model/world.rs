@@ -3,11 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use annals::reports::BackfillOutcome;
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory};
-use annals::{
-    BackfillMode, BackfillOutcome, Database, Level, Options, Reader, Snapshot, Timestamp, Txid,
-};
+use annals::{BackfillMode, Database, Level, Options, Reader, Snapshot, Timestamp, Txid};
 
 use super::journal::{self, Commit};
 use super::model::Model;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use annals::event::Vector;
+use annals::reports::Older;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, Command, FieldNumber, Older, RowId, TableNumber, Transaction, Type, Value,
-    ValueRef,
+    BackfillMode, Command, FieldNumber, RowId, TableNumber, Transaction, Type, Value, ValueRef,
 };
 use annals_tools::Erase;
 

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals::event::Event;
+use annals::inspection::scan_in;
 use annals::storage::Directory;
-use annals::{
-    Committed, FieldNumber, RowId, Schema, Sink, TableNumber, Timestamp, Value, Version, scan_in,
-};
+use annals::{Committed, FieldNumber, RowId, Schema, Sink, TableNumber, Timestamp, Value, Version};
 
 use crate::history_model::look::same_rows;
 

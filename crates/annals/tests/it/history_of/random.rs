@@ -1,9 +1,11 @@
 //! Random histories with all kinds of events, upgrades, restarts of the journal, and history that is forgotten.
 
+use annals::model::OnDelete;
+use annals::reports::Older;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, Command, Database, FieldNumber, Older, OnDelete, RowId, Snapshot, TableNumber,
-    Timestamp, Transaction, Type, Value, ValueRef,
+    BackfillMode, Command, Database, FieldNumber, RowId, Snapshot, TableNumber, Timestamp,
+    Transaction, Type, Value, ValueRef,
 };
 
 use super::lazily::compare_lazily;

@@ -10,7 +10,8 @@ use annals::journal::format::{
 use annals::storage::MemoryDirectory;
 use siphasher::sip::SipHasher24;
 
-use annals::{Database, Error, ErrorKind, Level, Reader, Recovery, RowId, inspect_in, scan_in};
+use annals::inspection::{inspect_in, scan_in};
+use annals::{Database, Error, ErrorKind, Level, Reader, Recovery, RowId};
 
 use super::journals::{self, CITY, Log, NAME, content, dump, helpful, install, open};
 use super::memory::peak;

@@ -1,7 +1,8 @@
 //! Damage: bytes flipped, files cut short or made longer, frames moved about.
 
+use annals::Level;
+use annals::inspection::inspect_in;
 use annals::storage::simulated::Rng;
-use annals::{Level, inspect_in};
 
 use super::journals::{Journal, NAME, Tolerance, install, journals, judge, thorough, write};
 

@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use annals::{Level, Reader, Recovery, inspect_in, scan_in};
+use annals::inspection::{inspect_in, scan_in};
+use annals::{Level, Reader, Recovery};
 
 use super::journals::{Log, NAME, dump, install, open, write};
 

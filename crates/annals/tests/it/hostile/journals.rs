@@ -5,12 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use annals::event::Event;
+use annals::inspection::{inspect_in, scan_in};
+use annals::model::OnDelete;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
-    Blob, Command, Committed, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level,
-    OnDelete, Options, Reader, Recovery, RowId, Schema, Sink, Snapshot, TableNumber, Timestamp,
-    Transaction, Type, Value, ValueRef, View, inspect_in, scan_in,
+    Blob, Command, Committed, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level, Options,
+    Reader, Recovery, RowId, Schema, Sink, Snapshot, TableNumber, Timestamp, Transaction, Type,
+    Value, ValueRef, View,
 };
 
 pub(crate) const NAME: &str = "some.annals";

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use annals::{Database, Error, ErrorKind, Options, inspect, scan};
+use annals::inspection::{inspect, scan};
+use annals::{Database, Error, ErrorKind, Options};
 
 use super::journals::{Log, schema};
 

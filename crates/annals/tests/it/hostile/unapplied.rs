@@ -4,15 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals::inspection::inspect_in;
 use annals::journal::format::{
     FLAG_FIRST, FRAME_HEADER_LEN, FRAME_TRAILER_LEN, FRAMES_AT, HEADER_LEN, Header, LIVE_AT,
     LIVE_COPY_AT, hash,
 };
+use annals::reports::Older;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, Database, ErrorKind, Level, Moment, Older, Options, Reader, Recovery, Result,
-    Retention, Txid, ValueRef, inspect_in,
+    BackfillMode, Database, ErrorKind, Level, Moment, Options, Reader, Recovery, Result, Retention,
+    Txid, ValueRef,
 };
 
 use super::crafted::{Draft, Frame, open_all};

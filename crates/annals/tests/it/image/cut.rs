@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{BackfillMode, Database, ErrorKind, Older, Options, Recovery};
+use annals::reports::Older;
+use annals::{BackfillMode, Database, ErrorKind, Options, Recovery};
 
 use super::{create, dump, image_of, insert};
 
@@ -123,7 +124,7 @@ fn an_older_copy_of_the_journal_beside_its_image_is_told_apart() {
         assert!(error.to_string().contains("delete the image"), "{recovery:?}: {error}");
     }
     assert!(std::fs::read(&path).unwrap() == older);
-    let damage = || annals::examine(&path).unwrap().inspection.damage;
+    let damage = || annals::inspection::examine(&path).unwrap().inspection.damage;
     assert!(damage().unwrap().contains("but the image beside it stands for"), "{:?}", damage());
     std::fs::remove_file(image_of(&path)).unwrap();
     assert_eq!(damage(), None);
@@ -153,7 +154,7 @@ fn kept(path: &Path, number: u64) -> PathBuf {
 }
 
 fn damage(path: &Path) -> Option<String> {
-    annals::examine(path).unwrap().inspection.damage
+    annals::inspection::examine(path).unwrap().inspection.damage
 }
 
 #[test]

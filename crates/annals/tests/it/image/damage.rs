@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use annals::reports::{BackfillProgress, Restarting};
 use annals::storage::simulated::Rng;
 use annals::storage::{Access, Directory, FileDirectory};
 use annals::{
-    BackfillMode, BackfillProgress, Command, Database, Error, ErrorKind, FieldNumber, Options,
-    Restarting, Result, RowId, Snapshot, TableNumber, Transaction, Type, ValueRef,
+    BackfillMode, Command, Database, Error, ErrorKind, FieldNumber, Options, Result, RowId,
+    Snapshot, TableNumber, Transaction, Type, ValueRef,
 };
 
 use super::image_of;

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use annals::reports::{BackfillProgress, Restarting};
 use annals::storage::simulated::Rng;
-use annals::{BackfillMode, BackfillProgress, Options, Restarting, Txid, ValueRef};
+use annals::{BackfillMode, Options, Txid, ValueRef};
 
 use super::damage::{
     TAG, UNIT, ask, change, content, copy, damage_each, define, expected, make, reported,

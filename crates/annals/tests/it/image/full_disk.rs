@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use annals::BackfillMode;
+use annals::reports::BackfillOutcome;
 use annals::storage::Directory as _;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
-use annals::{BackfillMode, BackfillOutcome};
 
 use super::larger::{MUCH, define, options};
 

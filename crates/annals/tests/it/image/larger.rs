@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use annals::reports::BackfillOutcome;
 use annals::storage::simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use annals::{
-    BackfillMode, BackfillOutcome, Command, Database, ErrorKind, FieldNumber, IndexNumber, Level,
-    Options, RowId, TableNumber, Transaction, Type, ValueRef,
+    BackfillMode, Command, Database, ErrorKind, FieldNumber, IndexNumber, Level, Options, RowId,
+    TableNumber, Transaction, Type, ValueRef,
 };
 
 pub(super) const TABLE: TableNumber = TableNumber(0);

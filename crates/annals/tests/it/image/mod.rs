@@ -17,8 +17,9 @@ mod users;
 
 use std::path::Path;
 
+use annals::reports::BackfillOutcome;
 use annals::storage::{Access, Directory as _, FileDirectory};
-use annals::{BackfillMode, BackfillOutcome, Database, FieldNumber, Options, RowId, TableNumber};
+use annals::{BackfillMode, Database, FieldNumber, Options, RowId, TableNumber};
 use annals::{Command, IndexNumber, Result, Type, ValueRef};
 
 const TABLE: TableNumber = TableNumber(0);

@@ -4,10 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use annals::{
-    BackfillMode, BackfillOutcome, Database, ErrorKind, FieldNumber, Options, Restarting, Result,
-    RowId, ValueRef,
-};
+use annals::reports::{BackfillOutcome, Restarting};
+use annals::{BackfillMode, Database, ErrorKind, FieldNumber, Options, Result, RowId, ValueRef};
 
 use super::{TABLE, create, dump, image_of, insert, wipe};
 
@@ -97,7 +95,7 @@ fn truncating_leaves_no_more_than_what_is_reached() {
     let done = truncate(&db).unwrap();
     assert_eq!(done.image_bytes, len());
     // The state, the nodes of the history index, and the node of the directory that leads to those.
-    let nodes = annals::inspect(&path).unwrap().history.unwrap().nodes;
+    let nodes = annals::inspection::inspect(&path).unwrap().history.unwrap().nodes;
     let live = db.live_bytes().unwrap() + (nodes + 1) * 4096;
     assert!(len() <= live && len() < large / 7, "{} of {large}, {live} live", len());
     assert_eq!(imaged(&path), db.read().txid().0);

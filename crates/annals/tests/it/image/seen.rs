@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use annals::{BackfillMode, BackfillOutcome, Database, RowId, Transaction, ValueRef};
+use annals::reports::BackfillOutcome;
+use annals::{BackfillMode, Database, RowId, Transaction, ValueRef};
 
 use super::larger::{
     LITTLE, MUCH, NUMBER, ROWS, TABLE, begin, change, digest, image_len, insert, opens_as, options,

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use annals::{BackfillMode, BackfillOutcome, Database, FieldNumber, Options, Reader, RowId};
-use annals::{ErrorKind, Level, Snapshot, ValueRef, inspect};
+use annals::inspection::inspect;
+use annals::reports::BackfillOutcome;
+use annals::{BackfillMode, Database, FieldNumber, Options, Reader, RowId};
+use annals::{ErrorKind, Level, Snapshot, ValueRef};
 
 use annals::IndexNumber;
 

@@ -22,7 +22,7 @@ fn killed(path: &Path, name: &str) -> PathBuf {
 
 /// Returns how many bytes the next opening would replay.
 fn tail(path: &Path) -> u64 {
-    let inspection = annals::inspect(path).unwrap();
+    let inspection = annals::inspection::inspect(path).unwrap();
     inspection.image.map_or(inspection.end.position, |image| image.newest.unwrap().tail)
 }
 

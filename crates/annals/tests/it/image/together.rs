@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use annals::reports::{BackfillOutcome, Older};
 use annals::{
-    BackfillMode, BackfillOutcome, Database, FieldNumber, Older, Options, RowId, TableNumber,
-    Transaction, ValueRef,
+    BackfillMode, Database, FieldNumber, Options, RowId, TableNumber, Transaction, ValueRef,
 };
 
 use super::larger::{LITTLE, ROWS, begin, digest, insert, opens_as};

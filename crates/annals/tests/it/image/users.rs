@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use annals::reports::BackfillOutcome;
 use annals::storage::{Clock as _, SystemClock};
 use annals::{
-    BackfillMode, BackfillOutcome, Command, Database, ErrorKind, FieldNumber, Options, RowId,
-    TableNumber, Type, Value, ValueRef,
+    BackfillMode, Command, Database, ErrorKind, FieldNumber, Options, RowId, TableNumber, Type,
+    Value, ValueRef,
 };
 
 use super::document::{self, Reader};
@@ -58,7 +59,7 @@ fn what_watches_a_backfill_cannot_wait_for_it() {
     insert(&db, 0..100);
     let mut refused = 0;
     let done = db.backfill_watched(BackfillMode::Full, &mut |_| {
-        let restarted = db.restart(annals::Older::Kept, Duration::ZERO).map(drop);
+        let restarted = db.restart(annals::reports::Older::Kept, Duration::ZERO).map(drop);
         let modes = BackfillMode::ALL.map(|mode| db.backfill(mode).map(drop));
         for nested in modes.into_iter().chain([restarted, db.live_bytes().map(drop)]) {
             let error = nested.unwrap_err();

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals::reports::Older;
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock as _, Directory, MemoryDirectory, SystemClock};
-use annals::{
-    BackfillMode, Database, ErrorKind, Level, Older, Options, Result, RowId, Txid, ValueRef,
-};
+use annals::{BackfillMode, Database, ErrorKind, Level, Options, Result, RowId, Txid, ValueRef};
 
 use crate::segments::{self, content};
 use crate::shared::{TABLE, define};
@@ -270,7 +269,7 @@ fn dolt_a_look_at_a_torn_file_changes_nothing() {
         let before = all(&torn);
         let opened = Options::new().open_read_only_in(&torn, NAME);
         let expected = opened.map(|reader| reader.read().table(TABLE).unwrap().len());
-        let _ = annals::inspect_in(&torn, NAME);
+        let _ = annals::inspection::inspect_in(&torn, NAME);
         assert!(before == all(&torn), "{cut} bytes less");
         assert!(expected.is_err() || matches!(expected, Ok(1..=2)), "{expected:?}");
     }

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals::reports::{Older, Restarting};
 use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory};
-use annals::{
-    BackfillMode, Database, ErrorKind, Older, Options, Reader, Restarting, Retention, RowId,
-};
+use annals::{BackfillMode, Database, ErrorKind, Options, Reader, Retention, RowId};
 use annals_tools::Erase;
 
 use super::answers::{Answers, Asked, Question, Topics, Way};

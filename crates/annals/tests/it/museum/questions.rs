@@ -3,11 +3,12 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use annals::model::OnDelete;
 use annals::storage::MemoryDirectory;
 use annals::storage::simulated::SimulatedClock;
 use annals::{
-    BackfillMode, Command, Database, ErrorKind, FieldNumber, IndexNumber, Moment, OnDelete,
-    Options, RowId, TableNumber, Timestamp, Txid, Type, ValueRef,
+    BackfillMode, Command, Database, ErrorKind, FieldNumber, IndexNumber, Moment, Options, RowId,
+    TableNumber, Timestamp, Txid, Type, ValueRef,
 };
 use annals_tools::Erase;
 

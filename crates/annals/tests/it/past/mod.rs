@@ -11,11 +11,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals::reports::Restarting;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, BlobReader, Command, Database, FieldNumber, IndexNumber, Options, Restarting,
-    Result, RowId, Snapshot, TableNumber, Transaction, Txid, Type, ValueRef,
+    BackfillMode, BlobReader, Command, Database, FieldNumber, IndexNumber, Options, Result, RowId,
+    Snapshot, TableNumber, Transaction, Txid, Type, ValueRef,
 };
 
 use crate::store_model::Random;
@@ -180,7 +181,7 @@ impl World {
 
     /// Returns the transactions for which the image has key frames.
     fn key_frames(&self) -> Vec<annals::Txid> {
-        let image = annals::inspect_in(&self.directory, NAME).unwrap().image;
+        let image = annals::inspection::inspect_in(&self.directory, NAME).unwrap().image;
         image.map(|image| image.key_frames).unwrap_or_default()
     }
 }

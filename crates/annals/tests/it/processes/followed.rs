@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use annals::reports::Older;
 use annals::storage::simulated::Rng;
 use annals::{
-    BackfillMode, Changed, Database, ErrorKind, Level, Older, Options, Reader, Subscription, Txid,
+    BackfillMode, Changed, Database, ErrorKind, Level, Options, Reader, Subscription, Txid,
 };
 
 use super::{effort, work};

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use annals::{Database, ErrorKind, Level, Options, inspect, scan};
+use annals::inspection::{inspect, scan};
+use annals::{Database, ErrorKind, Level, Options};
 
 use super::child::{self, Child};
 use super::ledger::{Seen, audit, schema, write};

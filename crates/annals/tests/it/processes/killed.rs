@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use annals::inspection::inspect;
 use annals::storage::simulated::Rng;
-use annals::{Database, ErrorKind, Options, Recovery, inspect};
+use annals::{Database, ErrorKind, Options, Recovery};
 
 use super::ledger::{Said, Seen, audit};
 use super::{effort, work};

@@ -7,7 +7,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use annals::{Database, Error, ErrorKind, Options, inspect, scan};
+use annals::inspection::{inspect, scan};
+use annals::{Database, Error, ErrorKind, Options};
 
 use super::child::{self, Child};
 use super::ledger::{audit, schema, write};

@@ -7,10 +7,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use annals::inspection::inspect;
+use annals::reports::BackfillOutcome;
 use annals::storage::simulated::Rng;
 use annals::{
-    BackfillMode, BackfillOutcome, Backfilled, Command, Database, FieldNumber, IndexNumber,
-    Options, Result, RowId, Snapshot, TableNumber, Type, ValueRef, inspect,
+    BackfillMode, Backfilled, Command, Database, FieldNumber, IndexNumber, Options, Result, RowId,
+    Snapshot, TableNumber, Type, ValueRef,
 };
 
 use super::child::{self, Child};

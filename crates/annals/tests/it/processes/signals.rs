@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use annals::{Database, Level, Options, inspect};
+use annals::inspection::inspect;
+use annals::{Database, Level, Options};
 
 use super::child::{self, Child};
 use super::effort;

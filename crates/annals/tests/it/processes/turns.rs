@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use annals::inspection::inspect;
 use annals::storage::simulated::Rng;
-use annals::{Database, ErrorKind, Level, Options, Snapshot, inspect};
+use annals::{Database, ErrorKind, Level, Options, Snapshot};
 
 use super::child::{self, Child};
 use super::effort;

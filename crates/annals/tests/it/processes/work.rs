@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use annals::reports::Older;
 use annals::storage::simulated::Rng;
-use annals::{BackfillMode, Database, Level, Older, Options};
+use annals::{BackfillMode, Database, Level, Options};
 
 use super::child::{self, Child};
 use super::ledger::{NOBODY, audit, schema, write};

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use annals::Level::{Checksummed as C, Soft as S};
-use annals::{ErrorKind, Inspection, Options, Phase, Progress, Recovery};
+use annals::inspection::Inspection;
+use annals::{ErrorKind, Options, Phase, Progress, Recovery};
 
 use super::{NAME, define, ids, insert, install, open, open_with, options, written};
 
@@ -113,6 +114,6 @@ fn without_space_for_the_copy_nothing_is_changed() {
 
 #[test]
 fn a_file_that_is_not_there_is_not_examined() {
-    let missing = annals::examine("there/is/no/such/file").unwrap_err();
+    let missing = annals::inspection::examine("there/is/no/such/file").unwrap_err();
     assert_ne!(missing.kind(), annals::ErrorKind::Corrupt);
 }

@@ -1,7 +1,8 @@
 //! Each mode keeps what it says, cuts the rest, saves it and reports it.
 
 use annals::Level::{Checksummed as C, Half as H, Soft as S};
-use annals::{ErrorKind, Recovery, inspect_in};
+use annals::inspection::inspect_in;
+use annals::{ErrorKind, Recovery};
 
 use super::{NAME, ends, ids, install, open, options, tear_slots_from, written};
 

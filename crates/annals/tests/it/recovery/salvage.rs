@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use annals::model::OnDelete;
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::{
-    Command, Committed, Database, ErrorKind, FieldNumber, Level, OnDelete, Options, Recovery,
-    RowId, Timestamp, Type, ValueRef,
+    Command, Committed, Database, ErrorKind, FieldNumber, Level, Options, Recovery, RowId,
+    Timestamp, Type, ValueRef,
 };
 use annals_tools::{Fate, Salvaged};
 
@@ -30,7 +31,7 @@ pub(super) fn salvage(bytes: &[u8]) -> annals::Result<(SimulatedDisk, Salvaged)>
 
 /// Opens what was written, which must be a journal that was closed properly.
 fn reopened(disk: &SimulatedDisk) -> Database {
-    assert!(annals::inspect_in(disk, NEW).unwrap().closed);
+    assert!(annals::inspection::inspect_in(disk, NEW).unwrap().closed);
     let clock = Arc::new(SimulatedClock::new(5));
     let options = super::options(Recovery::Refuse).create(false);
     let database = options.open_in(Arc::new(disk.clone()), NEW, clock).unwrap();
@@ -155,7 +156,7 @@ impl annals::Sink for Commits {
 
 fn commits(disk: &SimulatedDisk, name: &str) -> Vec<Committed> {
     let mut commits = Commits::default();
-    annals::scan_in(disk, name, &mut commits).unwrap();
+    annals::inspection::scan_in(disk, name, &mut commits).unwrap();
     commits.0
 }
 
@@ -166,7 +167,7 @@ fn judge(sound: &[u8], damaged: &[u8], what: &str) {
         let at = usize::try_from(txid).unwrap();
         sound[ends[at - 1]..ends[at]] != *damaged.get(ends[at - 1]..ends[at]).unwrap_or_default()
     };
-    let slots = annals::inspect_in(&install(sound), NAME).unwrap().slots;
+    let slots = annals::inspection::inspect_in(&install(sound), NAME).unwrap().slots;
     let is_told =
         |txid: u64| slots.iter().flatten().flatten().any(|it| it.point.txid == annals::Txid(txid));
     // A stored chain is no loss where a slot or the frames after it say what it must be.

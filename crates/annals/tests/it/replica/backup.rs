@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use annals::reports::Older;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, FileDirectory, MemoryDirectory};
-use annals::{ErrorKind, Older, Options, Reader};
+use annals::{ErrorKind, Options, Reader};
 
 use super::{COPY, assert_same};
 use crate::segments::{NAME, NOW, content, define, split, write};
@@ -105,9 +106,12 @@ fn backups_are_consistent_while_others_write_restart_and_forget() {
             assert_eq!(snapshot.point(), copied.end);
             assert!(copied.end.txid >= annals::Txid(last));
             last = copied.end.txid.0;
-            let examined = annals::examine(&to).unwrap();
+            let examined = annals::inspection::examine(&to).unwrap();
             assert_eq!((examined.problem, examined.inspection.closed), (None, true));
-            assert_eq!(examined.inspection.journal_id, annals::inspect(&path).unwrap().journal_id);
+            assert_eq!(
+                examined.inspection.journal_id,
+                annals::inspection::inspect(&path).unwrap().journal_id
+            );
         }
         stop.store(true, Ordering::Relaxed);
         assert!(last > 1, "writers write meanwhile");

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use annals::{Database, ErrorKind, Older, Options, Reader, Result};
+use annals::reports::Older;
+use annals::{Database, ErrorKind, Options, Reader, Result};
 
 use crate::segments::{Text, content, define, write};
 
@@ -31,7 +32,7 @@ fn convert(from: &Path, to: &Path, compress: bool) -> Result<annals_tools::Conve
 fn read(path: &Path) -> (String, String) {
     let reader: Reader = Options::new().open_read_only(path).unwrap();
     let mut text = Text::default();
-    annals::scan(path, &mut text).unwrap();
+    annals::inspection::scan(path, &mut text).unwrap();
     (content(&reader.read()), text.1)
 }
 
@@ -60,7 +61,7 @@ fn a_compressed_database_reads_as_it_was_and_unpacks_to_the_same_bytes() {
     assert_eq!(done.segments, 4);
     assert!(done.written < done.plain, "{done:?}");
     assert_eq!(read(&packed), read(&path));
-    let examined = annals::examine(&packed).unwrap();
+    let examined = annals::inspection::examine(&packed).unwrap();
     assert_eq!((examined.problem, examined.segments.len()), (None, 4));
     convert(&packed, &plain, false).unwrap();
     assert!(files(&plain) == files(&path), "unpacked");

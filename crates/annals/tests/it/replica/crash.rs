@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use annals::reports::Older;
 use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, MemoryDirectory};
-use annals::{Database, ErrorKind, Level, Older, Options, Reader, Result};
+use annals::{Database, ErrorKind, Level, Options, Reader, Result};
 
 use super::{COPY, bytes, push};
 use crate::segments::{NAME, NOW, content, define, open};
@@ -107,9 +108,10 @@ fn judge(original: &Original, told: u64, make: &dyn Fn() -> SimulatedDisk, what:
         let reader = Reader::open(&disk, COPY).unwrap();
         assert_eq!(end, reader.read().txid().0);
         assert_eq!(content(&reader.read()), *original.content.last().unwrap(), "{what}");
-        let chain = |inspected: Result<annals::Inspection>| inspected.unwrap().end.chain;
-        let expected = chain(annals::inspect_in(last, NAME));
-        assert_eq!(chain(annals::inspect_in(&disk, COPY)), expected, "{what}");
+        let chain =
+            |inspected: Result<annals::inspection::Inspection>| inspected.unwrap().end.chain;
+        let expected = chain(annals::inspection::inspect_in(last, NAME));
+        assert_eq!(chain(annals::inspection::inspect_in(&disk, COPY)), expected, "{what}");
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use annals::reports::Older;
 use annals::storage::{Directory, MemoryDirectory};
-use annals::{Level, Older, Reader};
+use annals::{Level, Reader};
 
 use super::{COPY, assert_same, push, segments};
 use crate::segments::{NOW, content, define, open, split, write};

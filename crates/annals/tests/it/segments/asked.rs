@@ -51,6 +51,6 @@ fn a_past_snapshot_knows_the_history_up_to_it_whatever_segment_it_is_in() {
     // What a snapshot could read it can read when the segments are gone.
     let past = parted.at(Txid(6)).unwrap();
     let content = super::content(&past);
-    parted.restart(annals::Older::Forgotten, NOW).unwrap();
+    parted.restart(annals::reports::Older::Forgotten, NOW).unwrap();
     assert_eq!(super::content(&past), content);
 }

@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use annals::Reader;
+use annals::reports::Older;
 use annals::storage::MemoryDirectory;
-use annals::{Older, Reader};
 
 use super::opening::{bytes, put};
 use super::{NAME, NOW, content, define, history, open, write};

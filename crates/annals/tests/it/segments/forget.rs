@@ -1,9 +1,11 @@
 //! Forgetting history: the new segment begins with the state, and older ones go.
 
+use annals::model::OnDelete;
+use annals::reports::Older;
 use annals::storage::Directory;
 use annals::{
-    Blob, Command, ErrorKind, FieldNumber, IndexNumber, Older, OnDelete, Reader, Result, Retention,
-    RowId, TableNumber, Transaction, Txid, Type, ValueRef,
+    Blob, Command, ErrorKind, FieldNumber, IndexNumber, Reader, Result, Retention, RowId,
+    TableNumber, Transaction, Txid, Type, ValueRef,
 };
 
 use super::{NAME, NOW, TABLE, content, directory, history, open, split, try_replay, write};
@@ -210,7 +212,7 @@ pub(crate) fn pinned() -> std::result::Result<(), String> {
     let mut sink = Sinking(|| {
         restarted.get_or_insert_with(|| database.restart(Older::Forgotten, NOW).unwrap());
     });
-    annals::scan_in(&many, NAME, &mut sink).unwrap();
+    annals::inspection::scan_in(&many, NAME, &mut sink).unwrap();
     let restarted = restarted.unwrap();
     if restarted.pinned != Some(0) || restarted.forgotten.is_some() {
         return Err(format!("removed while it was read: {restarted:?}"));
@@ -261,7 +263,10 @@ fn only_what_is_not_needed_is_forgotten() {
     let (forgotten, _) = database.forget_before(3).unwrap();
     assert_eq!(forgotten.unwrap().segments, 3);
     assert_eq!(many.list().unwrap().len(), 2);
-    assert_eq!(database.plan_retention(0, &Retention::default()).unwrap(), annals::Plan::default());
+    assert_eq!(
+        database.plan_retention(0, &Retention::default()).unwrap(),
+        annals::journal::Plan::default()
+    );
 }
 
 #[test]

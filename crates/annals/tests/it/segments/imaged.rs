@@ -4,12 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals::reports::{BackfillOutcome, Older, Restarting};
 use annals::storage::simulated::{Rng, SimulatedClock};
 use annals::storage::{Directory, MemoryDirectory};
-use annals::{
-    BackfillMode, BackfillOutcome, Database, ErrorKind, Older, Options, Reader, Restarting,
-    Retention, Txid,
-};
+use annals::{BackfillMode, Database, ErrorKind, Options, Reader, Retention, Txid};
 
 use super::{NAME, NOW, content, define, history, open, options, split, try_replay, write};
 
@@ -59,7 +57,7 @@ fn the_journal_goes_on_in_a_new_segment_with_an_image_over_it() {
     // Opening needs nothing of the older segments but the bytes of blobs.
     let database = open(&many);
     assert_eq!(database.recovered().findings, [""; 0]);
-    let inspected = annals::inspect_in(&many, NAME).unwrap();
+    let inspected = annals::inspection::inspect_in(&many, NAME).unwrap();
     let root = inspected.image.unwrap().newest.unwrap();
     assert_eq!((root.segment, root.tail), (2, 0));
 }
@@ -119,7 +117,11 @@ fn who_reads_an_older_root_is_waited_for_and_named() {
     let error = backfill(&database, BackfillMode::Restart, false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
-    assert_eq!(annals::inspect_in(&many, NAME).unwrap().segment, 0, "nothing was restarted");
+    assert_eq!(
+        annals::inspection::inspect_in(&many, NAME).unwrap().segment,
+        0,
+        "nothing was restarted"
+    );
     drop(old);
     let reader = Reader::open(&many, NAME).unwrap();
     write(&database, 8..9);

@@ -13,11 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::event::{Event, Script};
+use annals::inspection::scan_in;
+use annals::reports::Older;
 use annals::storage::simulated::{Rng, SimulatedClock};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    Command, Committed, Database, FieldNumber, Older, Options, Result, Schema, Sink, Snapshot,
-    TableNumber, Transaction, Type, ValueRef, scan_in,
+    Command, Committed, Database, FieldNumber, Options, Result, Schema, Sink, Snapshot,
+    TableNumber, Transaction, Type, ValueRef,
 };
 
 pub(crate) const TABLE: TableNumber = TableNumber(0);

@@ -1,7 +1,9 @@
 //! Opening: what is missing or damaged before the newest segment.
 
+use annals::inspection::scan_in;
+use annals::reports::Older;
 use annals::storage::{Access, Directory, MemoryDirectory};
-use annals::{ErrorKind, Older, Options, Reader, scan_in};
+use annals::{ErrorKind, Options, Reader};
 
 use super::{NAME, NOW, Text, content, history, open, split, try_replay, write};
 
@@ -84,7 +86,7 @@ pub(crate) fn border() -> Result<(), String> {
     let (many, database, _) = split(1);
     drop(database);
     // The same segment, but a copy of it continued before it was sealed.
-    let end = annals::inspect_in(&many, "db-segment-000000").unwrap().end.position;
+    let end = annals::inspection::inspect_in(&many, "db-segment-000000").unwrap().end.position;
     let first = bytes(&many, "db-segment-000000");
     let copy = MemoryDirectory::new();
     put(&copy, NAME, &first[..usize::try_from(end).unwrap()]);
@@ -152,7 +154,7 @@ fn a_sealed_segment_at_the_path_goes_on() {
         let expected = content(&database.read());
         drop(database);
         assert_eq!(content(&open(&copy).read()), expected);
-        assert_eq!(annals::inspect_in(&copy, NAME).unwrap().segment, 2);
+        assert_eq!(annals::inspection::inspect_in(&copy, NAME).unwrap().segment, 2);
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use annals::inspection::examine;
+use annals::reports::Older;
 use annals::storage::{Access, Directory};
-use annals::{ErrorKind, Older, Options, Reader, examine};
+use annals::{ErrorKind, Options, Reader};
 
 use super::{NAME, NOW, content, history, open, split, write};
 
@@ -104,7 +106,7 @@ fn another_file_in_the_way_is_an_error_that_changes_nothing() {
 fn kept_segments_can_be_looked_at_by_themselves() {
     let (many, database, _) = split(2);
     database.close().unwrap();
-    let inspection = annals::inspect_in(&many, "db-segment-000001").unwrap();
+    let inspection = annals::inspection::inspect_in(&many, "db-segment-000001").unwrap();
     assert_eq!((inspection.segment, inspection.damage), (1, None));
     assert!(inspection.closed);
     let reader = Reader::open(&many, "db-segment-000000").unwrap();
@@ -112,7 +114,7 @@ fn kept_segments_can_be_looked_at_by_themselves() {
     let reader = Reader::open(&many, "db-segment-000001").unwrap();
     assert_eq!(reader.read().txid(), annals::Txid(9));
     let storage = many.open("db-segment-000000", Access::Read).unwrap();
-    let last = annals::inspect_in(&many, "db-segment-000000").unwrap();
+    let last = annals::inspection::inspect_in(&many, "db-segment-000000").unwrap();
     assert!(last.end.position < storage.len().unwrap(), "the seal is behind the last commit");
 }
 

@@ -174,7 +174,7 @@ fn asking_who_reads_keeps_nobody_from_reading() {
     database.write(define).unwrap();
     for number in 0..4 {
         renames(&database, number..number + 1);
-        database.restart(annals::Older::Kept, NOW).unwrap();
+        database.restart(annals::reports::Older::Kept, NOW).unwrap();
     }
     let kept = directory.open("db-segment-000002", Access::Write).unwrap();
     std::thread::scope(|scope| {
@@ -206,7 +206,7 @@ fn what_may_be_forgotten_at_once_is_forgotten_on_a_full_disk() {
     database.write(define).unwrap();
     renames(&database, 0..30);
     database.backfill(annals::BackfillMode::Full).unwrap();
-    database.restart(annals::Older::NotNeeded, NOW).unwrap();
+    database.restart(annals::reports::Older::NotNeeded, NOW).unwrap();
     database.backfill(annals::BackfillMode::Full).unwrap();
     renames(&database, 30..60);
     assert_eq!(numbers(&database), [0, 1]);

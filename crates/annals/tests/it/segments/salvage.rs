@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use annals::reports::Older;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, Database, FieldNumber, Older, Options, Point, RowId, Snapshot, Transaction,
-    ValueRef,
+    BackfillMode, Database, FieldNumber, Options, Point, RowId, Snapshot, Transaction, ValueRef,
 };
 use annals_tools::{Fate, Salvaged};
 
@@ -206,7 +206,7 @@ fn the_transaction_that_takes_a_state_from_the_image_says_so() {
     flip(&directory, KEPT[0], ends[2].position - 20);
     let (to, _) = try_salvage(&directory, false).unwrap();
     let mut text = Text::default();
-    annals::scan_in(&to, NEW, &mut text).unwrap();
+    annals::inspection::scan_in(&to, NEW, &mut text).unwrap();
     let comment = "salvage: the state after transaction 9 was taken from the image, since the journal has lost";
     assert!(text.1.contains(comment), "{}", text.1);
 }
