@@ -3,6 +3,7 @@
 mod circles;
 mod imports;
 mod layers;
+mod names;
 mod tokens;
 mod unsafe_code;
 
