@@ -7,8 +7,6 @@ use crate::collation::ONLY_READ;
 use crate::columns::column::Column;
 use crate::columns::fetched::Fetched;
 use crate::columns::strings::MAX_LEN;
-use crate::index::delaying::EntryChange::{Insert, Remove};
-use crate::index::delaying::change_entry;
 use crate::index::key;
 use crate::index::tree::IndexTree;
 use crate::pages::cells::place;
@@ -134,20 +132,19 @@ impl Store {
     }
 
     fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
-        let Self { working, previous, delaying, checked, key, epoch, .. } = self;
+        let Self { working, previous, checked, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number) else { continue };
             index.make_mut_of(|| previous.index(number));
-            // Where keys are checked, nothing is deferred.
-            if let Some((entry, spot)) = checked.of(number).filter(|_| delaying.is_none()) {
-                index.make_mut().tree_mut(epoch)?.insert_at(spot, entry, &[], epoch)?;
+            if let Some((entry, spot)) = checked.of(number) {
+                index.make_mut().entries.insert_at(spot, entry, &[], epoch)?;
                 continue;
             }
             index.key(table, |field| given(values, field), key)?;
             key::encode_id(key, id);
-            change_entry(delaying, number, index, key, Insert, epoch)?;
+            index.make_mut().insert(key, epoch)?;
         }
         Ok(())
     }
@@ -161,7 +158,7 @@ impl Store {
         count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        let Self { working, previous, delaying, key, epoch, .. } = self;
+        let Self { working, previous, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -174,7 +171,7 @@ impl Store {
                 };
                 index.key(table, value, key)?;
                 key::encode_id(key, RowId(first.0 + row));
-                change_entry(delaying, number, index, key, Insert, epoch)?;
+                index.make_mut().insert(key, epoch)?;
             }
         }
         Ok(())
@@ -234,7 +231,7 @@ impl Store {
         new: NewValue<'_>,
         watch: bool,
     ) -> Result<()> {
-        let Self { working, previous, delaying, key, old_key, epoch, .. } = self;
+        let Self { working, previous, key, old_key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -257,8 +254,8 @@ impl Store {
             key::encode_id(old_key, id);
             key::encode_id(key, id);
             index.make_mut_of(|| previous.index(number));
-            change_entry(delaying, number, index, old_key, Remove, epoch)?;
-            change_entry(delaying, number, index, key, Insert, epoch)?;
+            index.make_mut().remove(old_key, epoch)?;
+            index.make_mut().insert(key, epoch)?;
         }
         Ok(())
     }
@@ -272,7 +269,7 @@ impl Store {
             return Err(single_row(&self.working, number));
         }
         self.changed = true;
-        let Self { working, previous, delaying, key, epoch, .. } = self;
+        let Self { working, previous, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get_mut(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -280,7 +277,7 @@ impl Store {
                 index.key(table, |field| table.value(field, slot), key)?;
                 key::encode_id(key, id);
                 index.make_mut_of(|| previous.index(number));
-                change_entry(delaying, number, index, key, Remove, epoch)?;
+                index.make_mut().remove(key, epoch)?;
             }
         }
         let table = table.make_mut_of(|| previous.table(at));

@@ -171,7 +171,6 @@ impl Store {
         // Keys that were twice in it don't matter any more.
         self.suspects.retain(|(index, _)| *index != number);
         self.suspect_indexes.retain(|index| *index != number);
-        self.forget_delayed(Some(number));
     }
 
     /// Adds the column of the last field of a table.

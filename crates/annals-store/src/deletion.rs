@@ -55,7 +55,7 @@ impl IndexTree {
         let mut low = Vec::new();
         self.encode(0, column.is_nullable(), ValueRef::Reference(RowId(to)), &mut low);
         let high = key::successor(low.clone());
-        self.between(&low, high.as_deref())?.range(&low, high.as_deref())
+        self.tree()?.range(&low, high.as_deref())
     }
 }
 

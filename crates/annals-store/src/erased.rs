@@ -116,7 +116,6 @@ impl Store {
 
     /// Builds an index from the rows of its table.
     fn build_again(&mut self, number: usize) -> Result<()> {
-        self.forget_delayed(Some(number));
         // They are written as keys were before.
         let suspects = self.suspects.len();
         self.suspects.retain(|(index, _)| *index != number);

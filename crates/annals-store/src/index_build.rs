@@ -6,8 +6,6 @@ use annals_schema::RowId;
 
 use crate::Result;
 use crate::change::same_key;
-use crate::index::delaying::EntryChange::{Insert, Remove};
-use crate::index::delaying::change_entry;
 use crate::index::key;
 use crate::index::tree::IndexTree;
 use crate::pages::cells::place;
@@ -81,7 +79,7 @@ impl Store {
         watch: bool,
     ) -> Result<()> {
         let mut entries = Entries::default();
-        let Self { working, suspects, suspect_indexes, delaying, epoch, key, .. } = self;
+        let Self { working, suspects, suspect_indexes, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -102,7 +100,7 @@ impl Store {
                         }
                     }
                     last = entry;
-                    change_entry(delaying, number, index, entry, Insert, epoch)?;
+                    index.make_mut().insert(entry, epoch)?;
                 }
                 if noted > SUSPECTS && noted as u64 * 16 > table.rows.len() {
                     suspects.retain(|(suspect, _)| *suspect != number);
@@ -122,7 +120,7 @@ impl Store {
         field: Option<usize>,
     ) -> Result<()> {
         let mut entries = Entries::default();
-        let Self { working, delaying, epoch, key, .. } = self;
+        let Self { working, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -130,7 +128,7 @@ impl Store {
             for first in ids.clone().step_by(place(SORTED)) {
                 entries.fill(index, table, first..ids.end.min(first + SORTED), key)?;
                 for (entry, _) in entries.iter() {
-                    change_entry(delaying, number, index, entry, Remove, epoch)?;
+                    index.make_mut().remove(entry, epoch)?;
                 }
             }
         }
@@ -168,3 +166,6 @@ type Shared = crate::pages::unique::NoWeak<IndexTree>;
 fn concerned(index: Option<&mut Shared>, field: Option<usize>) -> Option<&mut Shared> {
     index.filter(|index| field.is_none_or(|field| index.fields.contains(&field)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,6 @@ mod check;
 pub mod collation;
 mod columns;
 mod define;
-mod delaying;
 mod deletion;
 mod enforcement;
 mod erased;

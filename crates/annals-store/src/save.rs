@@ -69,7 +69,7 @@ impl View {
                 Some(index) if index.unavailable().is_some() => out.flag_of(UNSORTED),
                 Some(index) => {
                     out.flag(true);
-                    index.save(&mut out)?;
+                    index.save(&mut out);
                 }
             }
         }
@@ -145,7 +145,7 @@ impl View {
         let mut index = IndexTree::new(schema, owner);
         if flag != UNSORTED {
             let loaded = IndexTree::load(input, schema, owner)?;
-            if loaded.unsettled_tree().len() != table.rows.len() {
+            if loaded.entries.len() != table.rows.len() {
                 return Err(unlike("of the entries of index", number.0));
             }
             if loaded.unavailable().is_none() {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use annals_schema::Blob;
 
 use crate::index::checked::Checked;
-use crate::index::delaying::Delaying;
 use crate::pages::page::Epoch;
 use crate::previous_view::PreviousView;
 use crate::reference::Doubts;
@@ -50,8 +49,6 @@ pub struct Store {
     pub(super) checked: Checked,
     /// The blob that this transaction wrote last, and its length.
     pub(super) open_blob: Option<(Blob, u64)>,
-    /// Deferred entries of indexes; `None` if they are made at once.
-    pub(super) delaying: Option<Delaying>,
     /// How many bytes of the working view no image had at the last count.
     held: usize,
     /// How many of those were left when all storable ones had been stored.
@@ -85,7 +82,6 @@ impl Store {
             old_key: Vec::new(),
             checked: Checked::default(),
             open_blob: None,
-            delaying: None,
             held: 0,
             rest: 0,
             rest_before: None,
@@ -235,7 +231,6 @@ impl Store {
     /// Ends the transaction: the working view becomes the last published one.
     pub fn rollback(&mut self) {
         self.forget_suspects();
-        self.forget_delayed(None);
         self.end_blob();
         if self.changed {
             self.changed = false;

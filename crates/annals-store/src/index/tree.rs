@@ -12,22 +12,22 @@ use crate::btree::{Spot, Tree};
 use crate::collation::{Sorter, sorter_of};
 use crate::columns::fetched::Fetched;
 use crate::index::key::{self, Out};
-use crate::index::late::{Delayed, Late};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
 use crate::pages::paged::Counted;
 use crate::pages::refresh::refresh;
 use crate::pages::save::{Saved, Saver};
 use crate::table::Table;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// An index of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexTree {
     pub(crate) number: IndexNumber,
-    /// The entries, except late ones.
-    tree: Tree,
-    late: Option<Arc<Late>>,
+    /// Empty if it is unavailable.
+    pub(crate) entries: Tree,
+    /// Why it is unavailable, if it is.
+    reason: Option<Arc<str>>,
     pub(crate) table: usize,
     /// The places of its fields among the table's columns.
     pub(crate) fields: Box<[usize]>,
@@ -36,7 +36,7 @@ pub(crate) struct IndexTree {
     pub(crate) unique: bool,
 }
 
-refresh!(IndexTree { tree, late; number, table, fields, orders, unique });
+refresh!(IndexTree { entries, reason; number, table, fields, orders, unique });
 
 impl IndexTree {
     /// Makes an index without entries. If the library doesn't have the version of a collation, the index is
@@ -45,8 +45,8 @@ impl IndexTree {
         let (orders, reason) = orders(index);
         Self {
             number: index.number,
-            tree: Tree::new(0),
-            late: reason.map(|reason| Arc::new(Late::unavailable(reason))),
+            entries: Tree::new(0),
+            reason: reason.map(Arc::from),
             table: index.table.0 as usize,
             fields: index.fields.iter().filter_map(|&field| table.place_of(field)).collect(),
             orders,
@@ -58,8 +58,8 @@ impl IndexTree {
     pub(crate) fn missing(reason: String) -> Self {
         Self {
             number: IndexNumber(u32::MAX),
-            tree: Tree::new(0),
-            late: Some(Arc::new(Late::unavailable(reason))),
+            entries: Tree::new(0),
+            reason: Some(Arc::from(reason)),
             table: usize::MAX,
             fields: Box::default(),
             orders: Box::default(),
@@ -70,16 +70,12 @@ impl IndexTree {
     /// Returns the same index, without entries.
     pub(crate) fn emptied(&self) -> Self {
         let (fields, orders) = (self.fields.clone(), self.orders.clone());
-        Self { tree: Tree::new(0), late: None, fields, orders, ..*self }
+        Self { entries: Tree::new(0), reason: None, fields, orders, ..*self }
     }
 
     /// Hands the index over to be saved.
-    ///
-    /// # Errors
-    /// The tree that has all entries can't be made.
-    pub(crate) fn save(&self, out: &mut Saver) -> Result<()> {
-        self.tree()?.save(out);
-        Ok(())
+    pub(crate) fn save(&self, out: &mut Saver) {
+        self.entries.save(out);
     }
 
     /// Loads the output of `save`.
@@ -91,90 +87,48 @@ impl IndexTree {
         index: &Index,
         table: &annals_schema::Table,
     ) -> Result<Self> {
-        Ok(Self { tree: Tree::load(input, 0)?, ..Self::new(index, table) })
+        Ok(Self { entries: Tree::load(input, 0)?, ..Self::new(index, table) })
     }
 
     /// Returns the reason why the index can't be read, if it can't.
     pub(crate) fn unavailable(&self) -> Option<&str> {
-        self.late.as_ref()?.reason()
+        self.reason.as_deref()
     }
 
     /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
-        if self.unavailable().is_some() {
-            return; // nothing of it is stored
+        if self.reason.is_none() {
+            self.entries.rebase(saved); // else nothing of it is stored
         }
-        // The stored tree has all entries, of this view or of an earlier one.
-        if let Some(made) = self.late.as_ref().and_then(|late| late.made()) {
-            (self.tree, self.late) = (made.clone(), None);
-        }
-        self.tree.rebase(saved);
     }
 
-    /// Returns the tree that has all entries.
+    /// Returns the entries, to read them.
     ///
     /// # Errors
-    /// It must be made first, and its pages can't be loaded.
+    /// The index is unavailable.
     #[inline]
     pub(crate) fn tree(&self) -> Result<&Tree> {
-        match &self.late {
-            None => Ok(&self.tree),
-            Some(late) => late.settled(&self.tree),
+        match &self.reason {
+            None => Ok(&self.entries),
+            Some(reason) => Err(Error::new(ErrorKind::Unsupported, &**reason)),
         }
     }
 
-    /// Returns a tree that has all entries of a range of keys; without `high`, to the end.
-    ///
-    /// # Errors
-    /// As [`Self::tree`].
+    /// Adds an entry.
     #[inline]
-    pub(crate) fn between(&self, low: &[u8], high: Option<&[u8]>) -> Result<&Tree> {
-        match &self.late {
-            None => Ok(&self.tree),
-            Some(late) => late.between(&self.tree, low, high),
-        }
+    pub(crate) fn insert(&mut self, entry: &[u8], epoch: &Epoch) -> Result<()> {
+        self.entries.insert(entry, &[], epoch)
     }
 
-    /// Returns the tree, if it has all entries without anything to be done.
-    pub(crate) const fn settled_tree(&self) -> Option<&Tree> {
-        match self.late {
-            None => Some(&self.tree),
-            Some(_) => None,
-        }
-    }
-
-    /// Returns the tree without the entries that it doesn't have yet.
-    pub(crate) const fn unsettled_tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    /// Returns the tree that has all entries, to change it.
+    /// Removes an entry, which it has.
     #[inline]
-    pub(crate) fn tree_mut(&mut self, epoch: &Epoch) -> Result<&mut Tree> {
-        if self.late.is_some() {
-            self.settle(epoch)?;
-        }
-        Ok(&mut self.tree)
-    }
-
-    #[cold]
-    fn settle(&mut self, epoch: &Epoch) -> Result<()> {
-        self.tree = self.tree()?.clone();
-        self.late = None;
-        epoch.note_made(self.tree.memory(Counted::Changes));
-        Ok(())
-    }
-
-    /// Takes entries, each after all existing ones: they are merged into the tree when needed.
-    pub(crate) fn put_off(&mut self, delayed: Delayed) {
-        debug_assert!(self.late.is_none(), "a replay puts entries off once");
-        self.late = Some(Arc::new(Late::new(delayed)));
+    pub(crate) fn remove(&mut self, entry: &[u8], epoch: &Epoch) -> Result<()> {
+        if self.entries.remove(entry, epoch)? { Ok(()) } else { Err(no_entry(key::id_of(entry))) }
     }
 
     /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
-        let Some(late) = &self.late else { return self.tree.memory(what) };
-        late.memory() + late.made().unwrap_or(&self.tree).memory(what)
+        self.entries.memory(what)
     }
 
     /// Adjusts to the drop of the column at a place, which isn't a separate one.
@@ -237,26 +191,18 @@ impl IndexTree {
     /// determine.
     #[inline]
     pub(crate) fn holder_or_spot(&self, key: &[u8]) -> Result<(Option<RowId>, Option<Spot>)> {
-        match self.late {
-            None => self.tree.first_or_spot(key, |entry, _| key::id_of(entry)),
-            Some(_) => Ok((self.holder(key)?, None)),
-        }
+        self.tree()?.first_or_spot(key, |entry, _| key::id_of(entry))
     }
 
     /// Returns a row that has the key.
     #[inline]
     pub(crate) fn holder(&self, key: &[u8]) -> Result<Option<RowId>> {
-        let tree = match self.late {
-            None => &self.tree,
-            Some(_) => self.between(key, key::successor(key.to_vec()).as_deref())?,
-        };
-        tree.first_with(key, |entry, _| key::id_of(entry))
+        self.tree()?.first_with(key, |entry, _| key::id_of(entry))
     }
 
     /// Returns two rows that have the same key, if there are.
     pub(crate) fn holders(&self, key: &[u8]) -> Result<Option<(RowId, RowId)>> {
-        let upper = key::successor(key.to_vec());
-        let mut entries = self.between(key, upper.as_deref())?.range(key, upper.as_deref())?;
+        let mut entries = self.tree()?.range(key, key::successor(key.to_vec()).as_deref())?;
         let first = entries.next_with(|entry, _| key::id_of(entry))?;
         Ok(first.zip(entries.next_with(|entry, _| key::id_of(entry))?))
     }
@@ -285,7 +231,7 @@ impl IndexTree {
             {
                 return Ok(Err((key::id_of(before), key::id_of(here))));
             }
-            self.tree_mut(epoch)?.insert(&entry.0, &[], epoch)?;
+            self.insert(&entry.0, epoch)?;
             last = Some(entry);
         }
         Ok(Ok(()))
@@ -339,6 +285,6 @@ fn orders(index: &Index) -> (Box<[Order]>, Option<String>) {
 
 /// Returns the error that an index of an image doesn't match its table: our own lose no entry.
 #[cold]
-pub(super) fn no_entry(id: RowId) -> Error {
+fn no_entry(id: RowId) -> Error {
     Error::ill_written(format!("an index has no entry for row {}", id.0))
 }

@@ -1,7 +1,6 @@
 //! Moving through an index from any place, in both directions.
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use annals_schema::{RowId, ValueRef};
 
@@ -20,21 +19,7 @@ use crate::row::Row;
 #[derive(Clone)]
 pub struct IndexCursor<'a> {
     index: IndexView<'a>,
-    /// Where it is, once that was asked for.
-    cursor: OnceLock<TreeCursor<'a>>,
-    /// Where it was moved before that.
-    known: Target,
-}
-
-/// A position to move to.
-#[derive(Clone, Debug)]
-enum Target {
-    First,
-    Last,
-    /// Before this key; without one, after the last row.
-    Key(Option<Vec<u8>>),
-    Rank(u64),
-    Before(RowId),
+    cursor: TreeCursor<'a>,
 }
 
 impl fmt::Debug for IndexCursor<'_> {
@@ -47,7 +32,7 @@ impl<'a> IndexView<'a> {
     /// Returns a cursor before the first row.
     #[must_use]
     pub fn cursor(&self) -> IndexCursor<'a> {
-        IndexCursor { index: *self, cursor: OnceLock::new(), known: Target::First }
+        IndexCursor { index: *self, cursor: self.data.entries.cursor() }
     }
 
     /// Counts the rows that are before all those whose first fields equal these values, or would be.
@@ -84,7 +69,7 @@ impl<'a> IndexCursor<'a> {
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.put(Target::Key(Some(key)))
+        self.cursor_mut()?.seek(Some(&key))
     }
 
     /// Moves after the last row whose first fields aren't greater than these values.
@@ -93,7 +78,7 @@ impl<'a> IndexCursor<'a> {
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek_behind(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.put(Target::Key(key::successor(key)))
+        self.cursor_mut()?.seek(key::successor(key).as_deref())
     }
 
     /// Moves before a row, wherever the index has it: so a walk continues where another ended, among rows with equal
@@ -102,7 +87,8 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
     pub fn seek_row(&mut self, id: RowId) -> Result<()> {
-        self.put(Target::Before(id))
+        let key = self.index.key_of(id)?;
+        self.cursor_mut()?.seek(Some(&key))
     }
 
     /// Moves after the first `rank` rows; after the last one if there are fewer.
@@ -110,17 +96,17 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// The index can't be loaded; the gap stays where it was.
     pub fn seek_rank(&mut self, rank: u64) -> Result<()> {
-        self.put(Target::Rank(rank))
+        self.cursor_mut()?.seek_rank(rank)
     }
 
     /// Moves before the first row.
     pub fn seek_first(&mut self) {
-        self.put_at(Target::First);
+        self.cursor.seek_first();
     }
 
     /// Moves after the last row.
     pub fn seek_last(&mut self) {
-        self.put_at(Target::Last);
+        self.cursor.seek_last();
     }
 
     /// Counts the rows before the gap, without visiting them.
@@ -156,50 +142,19 @@ impl<'a> IndexCursor<'a> {
         self.row(self.cursor().and_then(|cursor| cursor.peek_prev(id_in)))
     }
 
-    /// Returns where it is. The tree of the index may have to be made first.
+    /// Returns where it is.
+    ///
+    /// # Errors
+    /// The index is unavailable.
     fn cursor(&self) -> Result<&TreeCursor<'a>> {
-        if let Some(cursor) = self.cursor.get() {
-            return Ok(cursor);
-        }
-        let mut cursor = self.index.data.tree()?.cursor();
-        move_to(&mut cursor, &self.index, &self.known)?;
-        Ok(self.cursor.get_or_init(|| cursor))
+        self.index.data.tree().map(|_| &self.cursor)
     }
 
     fn cursor_mut(&mut self) -> Result<&mut TreeCursor<'a>> {
-        self.cursor()?;
-        Ok(self.cursor.get_mut().expect("it was just put there"))
-    }
-
-    /// Moves to a position; after an error it hasn't moved.
-    fn put(&mut self, known: Target) -> Result<()> {
-        let index = self.index;
-        move_to(self.cursor_mut()?, &index, &known)
-    }
-
-    /// Moves to an end. Nothing is loaded for it.
-    fn put_at(&mut self, known: Target) {
-        match self.cursor.get_mut() {
-            Some(cursor) if matches!(known, Target::Last) => cursor.seek_last(),
-            Some(cursor) => cursor.seek_first(),
-            None => {}
-        }
-        self.known = known;
+        self.index.data.tree().map(|_| &mut self.cursor)
     }
 
     fn row(&self, id: Result<Option<RowId>>) -> Option<Result<Row<'a>>> {
         id.and_then(|id| id.map(|id| self.index.table.get(id)).transpose()).transpose()
     }
-}
-
-/// Moves a cursor of an index to the position of another.
-fn move_to(cursor: &mut TreeCursor<'_>, index: &IndexView<'_>, known: &Target) -> Result<()> {
-    match known {
-        Target::First => cursor.seek_first(),
-        Target::Last => cursor.seek_last(),
-        Target::Key(key) => cursor.seek(key.as_deref())?,
-        Target::Rank(rank) => cursor.seek_rank(*rank)?,
-        Target::Before(id) => cursor.seek(Some(&index.key_of(*id)?))?,
-    }
-    Ok(())
 }

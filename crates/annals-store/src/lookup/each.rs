@@ -48,7 +48,7 @@ impl<'a> IndexView<'a> {
 
     /// Searches keys, all steps of each side by side.
     fn find_batch(&self, sought: &[Sought], found: &mut Vec<Result<Option<Row<'a>>>>) {
-        let Some(tree) = self.data.settled_tree() else {
+        let Ok(tree) = self.data.tree() else {
             found.extend(sought.iter().map(|key| self.first_with(key.bytes())));
             return;
         };

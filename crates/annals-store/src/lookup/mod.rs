@@ -244,15 +244,14 @@ impl<'a> IndexView<'a> {
     }
 
     fn between(&self, low: Vec<u8>, high: Option<Vec<u8>>) -> IndexRows<'a> {
-        let tree = self.data.between(&low, high.as_deref());
-        match tree.and_then(|tree| tree.range(&low, high.as_deref())) {
+        match self.data.tree().and_then(|tree| tree.range(&low, high.as_deref())) {
             Ok(entries) => IndexRows { index: *self, entries, error: None, low, high },
             Err(error) => self.failed(error),
         }
     }
 
     fn failed(&self, error: Error) -> IndexRows<'a> {
-        let (entries, error) = (self.data.unsettled_tree().nothing(), Some(error));
+        let (entries, error) = (self.data.entries.nothing(), Some(error));
         IndexRows { index: *self, entries, error, low: Vec::new(), high: None }
     }
 }

@@ -20,9 +20,6 @@ use crate::{Error, ErrorKind, Result};
 /// The least size of a part of the cache, in bytes: a page, else each step of a walk would load one again.
 const LEAST: usize = PAGE + 256;
 
-/// How many entries of indexes are left at most: 10,000 pages are loaded and copied in 0.1 s.
-const LATE: usize = 16 * 1024;
-
 /// How many parts the cache has, so that threads seldom meet in one.
 const SHARDS: usize = 16;
 
@@ -106,14 +103,6 @@ impl Pager {
             loads: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
         }
-    }
-
-    /// Returns how many late entries of indexes an opening may leave: each may be one page to copy, and all of those
-    /// are in memory then.
-    #[inline]
-    pub const fn late_entries(&self) -> usize {
-        let pages = self.room / PAGE * SHARDS / 8;
-        if pages < LATE { pages + 1 } else { LATE }
     }
 
     /// True if loaded items stay in place.

@@ -149,8 +149,7 @@ impl Begun {
 
     /// Returns a store that continues from the root.
     pub(in crate::db) fn resume(&self) -> Replay {
-        let store = Store::resume(self.view.share()).delaying(self.pager.late_entries());
-        Replay::resume(store, self.root.segment)
+        Replay::resume(Store::resume(self.view.share()), self.root.segment)
     }
 }
 

@@ -156,9 +156,8 @@ impl Present<'_> {
 
     /// Replays up to the end of a transaction that a segment has.
     fn replayed(&self, part: &Part, txid: u64) -> Result<(Store, Point)> {
-        let late = late_entries(self.budget);
         while let Some(begun) = self.nearest_root(part, txid)? {
-            let store = Store::resume(begun.view).delaying(late);
+            let store = Store::resume(begun.view);
             match self.replayed_from(store, begun.root.segment, &begun.past, part, txid) {
                 Err(error) if error.kind() == ErrorKind::PageLost => {} // from another root, then
                 Err(error) if error.kind() == ErrorKind::Cancelled || error.is_remote() => {
@@ -171,7 +170,7 @@ impl Present<'_> {
         let header = &part.head.header;
         let past = Past::needed(&*self.file().directory, &part.name, header)
             .map_err(|error| self.if_not_forgotten(error, txid))?;
-        self.replayed_from(Store::new().delaying(late), header.segment, &past, part, txid)
+        self.replayed_from(Store::new(), header.segment, &past, part, txid)
     }
 
     /// Begins with the nearest root of the image before the end of a transaction, which a segment has. `None` if there
@@ -281,12 +280,6 @@ fn forgotten(name: &str, txid: u64, first: &Header) -> Error {
             "{name}: transaction {txid} was forgotten: the history begins with the state after transaction {first}"
         ),
     )
-}
-
-/// Returns how many late entries of indexes a past state may keep until they are needed: reading the past seldom
-/// needs all indexes. Each takes some 50 bytes.
-fn late_entries(budget: u64) -> usize {
-    usize::try_from(budget >> 8).unwrap_or(usize::MAX).clamp(1 << 14, 1 << 20)
 }
 
 /// Returns what was found, or nothing after an error that says something about the image.

@@ -240,7 +240,6 @@ impl Replay {
             return self.finish();
         }
         self.store.rollback();
-        self.store.end_delay();
         self.store
     }
 
@@ -257,7 +256,6 @@ impl Replay {
         }
         let counts = end >= frame.end;
         if !counts && !self.open {
-            self.store.make_delayed()?;
             self.store.commit();
             self.open = true;
         }
@@ -286,7 +284,6 @@ impl Replay {
             if *open && end >= frame.header.position {
                 room.iter().for_each(|room| room.commit());
             }
-            store.make_delayed()?;
             store.commit();
             *open = true;
         }
@@ -325,7 +322,6 @@ impl Replay {
             self.store.rollback();
             self.room.iter().for_each(|room| room.roll_back());
         }
-        self.store.end_delay();
         self.store.commit();
         self.store
     }

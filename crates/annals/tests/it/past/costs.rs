@@ -25,9 +25,9 @@ const BOUNDS: [Bound; 8] = [
     bound(20_000, Question::ShortHistory, cost(20, 20_500, 110), cost(6, 6_500, 110)),
     bound(80_000, Question::ShortHistory, cost(20, 22_500, 110), cost(6, 6_500, 110)),
     bound(20_000, Question::Row, cost(20, 24_000, 110), cost(6, 10_300, 110)),
-    bound(20_000, Question::RowByIndex, cost(50, 310_000, 5_300), cost(3, 5_000, 0)),
+    bound(20_000, Question::RowByIndex, cost(95, 960_000, 5_300), cost(3, 5_000, 0)),
     bound(20_000, Question::FirstRow, cost(20, 24_000, 110), cost(6, 10_300, 110)),
-    bound(20_000, Question::Sum, cost(51, 370_000, 5_300), cost(3, 5_000, 0)),
+    bound(20_000, Question::Sum, cost(99, 1_100_000, 5_300), cost(3, 5_000, 0)),
     bound(20_000, Question::Difference, cost(25, 36_000, 115), cost(10, 20_500, 115)),
 ];
 

@@ -1,12 +1,10 @@
-//! Indexes with late entries, against indexes that have them in their trees.
+//! Indexes that were loaded from an image and changed since, against indexes that were always in memory.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use annals_schema::{Command, FieldNumber, IndexNumber, RowId, TableNumber, Type, ValueRef};
 
-use crate::index::delaying::EntryChange::Remove;
-use crate::index::delaying::change_entry;
 use crate::index::key::encode_id;
 use crate::{ErrorKind, Result};
 use crate::{Pager, Row, Store, TestImage, Uniqueness, View};
@@ -82,10 +80,10 @@ fn ids<'a>(rows: impl Iterator<Item = Result<Row<'a>>>) -> Vec<u64> {
 }
 
 /// Looks up the same few rows in both.
-fn look(plain: &View, late: &View, random: &mut Rng) {
+fn look(plain: &View, loaded: &View, random: &mut Rng) {
     let (name, from) = (key(random), random.below(40).cast_signed());
     let name = ValueRef::String(&name);
-    let both = |number| (plain.index(number).unwrap(), late.index(number).unwrap());
+    let both = |number| (plain.index(number).unwrap(), loaded.index(number).unwrap());
     let (a, b) = both(INDEXES[0]);
     assert_eq!(a.len(), b.len());
     assert_eq!(ids(a.equal(&[name])), ids(b.equal(&[name])));
@@ -105,9 +103,9 @@ fn look(plain: &View, late: &View, random: &mut Rng) {
 }
 
 /// Looks up all rows in both, in all ways.
-fn compare(plain: &View, late: &View) {
+fn compare(plain: &View, loaded: &View) {
     for number in INDEXES {
-        let (a, b) = (plain.index(number).unwrap(), late.index(number).unwrap());
+        let (a, b) = (plain.index(number).unwrap(), loaded.index(number).unwrap());
         assert_eq!(ids(a.rows()), ids(b.rows()));
         let (mut a, mut b) = (a.cursor(), b.cursor());
         a.seek_last();
@@ -115,7 +113,7 @@ fn compare(plain: &View, late: &View) {
         assert_eq!(a.rank().unwrap(), b.rank().unwrap());
         assert_eq!(a.prev().map(|row| row.unwrap().id()), b.prev().map(|row| row.unwrap().id()));
     }
-    late.check().unwrap();
+    loaded.check().unwrap();
 }
 
 /// Stores the published view of a store, and loads it.
@@ -130,41 +128,37 @@ fn history(seed: u64) {
     let mut plain = store();
     (0..random.below(400)).for_each(|_| apply(&mut [&mut plain], &mut random));
     plain.commit();
-    let limit = [1, 20, 1 << 20][random.index(3)];
-    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(limit);
+    let mut loaded = Store::resume(load(&plain, &image, &pager));
     for _ in 0..random.below(4) {
-        (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
-        // As replay does at a transaction of which it doesn't know whether it counts.
-        late.make_delayed().unwrap();
+        (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut loaded], &mut random));
         plain.commit();
-        late.commit();
-        (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+        loaded.commit();
+        (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut loaded], &mut random));
         if random.percent(50) {
             plain.rollback();
-            late.rollback();
+            loaded.rollback();
         }
     }
-    late.end_delay();
-    let (a, b) = (plain.commit(), late.commit());
-    // Most are answered by trees that have some of the entries.
+    let (a, b) = (plain.commit(), loaded.commit());
+    // Before the whole tree was read, so that most nodes are loaded for these.
     (0..random.below(40)).for_each(|_| look(&a, &b, &mut random));
     if random.percent(50) {
         compare(&a, &b);
     }
-    // The store continues, also from a stored view; a rollback restores a view with late entries.
+    // The store continues from a stored view; a rollback restores the one before.
     let saved = b.save(&pager, &mut image.keeper(true)).unwrap();
     if random.percent(50) {
-        (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+        (0..20).for_each(|_| apply(&mut [&mut plain, &mut loaded], &mut random));
     }
-    late.rebase(&saved);
-    (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
-    look(plain.view(), late.view(), &mut random);
+    loaded.rebase(&saved);
+    (0..20).for_each(|_| apply(&mut [&mut plain, &mut loaded], &mut random));
+    look(plain.view(), loaded.view(), &mut random);
     if random.percent(50) {
         plain.rollback();
-        late.rollback();
-        (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+        loaded.rollback();
+        (0..20).for_each(|_| apply(&mut [&mut plain, &mut loaded], &mut random));
     }
-    compare(&plain.commit(), &late.commit());
+    compare(&plain.commit(), &loaded.commit());
     compare(&a, &b);
     drop(b);
     compare(&a, &load(&plain_of(&a, &image, &pager), &image, &pager));
@@ -177,83 +171,23 @@ fn plain_of(view: &View, image: &Arc<TestImage>, pager: &Arc<Pager>) -> Store {
 }
 
 #[test]
-fn late_entries_are_found_like_all_others() {
+fn entries_of_a_replay_are_found_like_all_others() {
     (1..=150).for_each(history);
 }
 
 #[test]
-fn threads_that_need_late_entries_make_one_tree() {
-    let (image, pager) = TestImage::new(u64::MAX, true);
-    let mut plain = store();
-    let mut random = Rng::new(7);
-    (0..300).for_each(|_| apply(&mut [&mut plain], &mut random));
-    plain.commit();
-    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(1 << 20);
-    (0..300).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
-    late.end_delay();
-    let (a, b) = (plain.commit(), late.commit());
-    std::thread::scope(|scope| {
-        for seed in 0..4 {
-            let (a, b) = (&a, &b);
-            scope.spawn(move || {
-                let mut random = Rng::new(seed);
-                (0..50).for_each(|_| look(a, b, &mut random));
-                compare(a, b);
-            });
-        }
-    });
-}
-
-/// Else the tree without them would be kept in memory beside the stored one.
-#[test]
-fn an_index_goes_on_from_the_stored_tree_that_has_its_late_entries() {
-    let (image, pager) = TestImage::new(u64::MAX, true);
-    let mut plain = store();
-    let mut random = Rng::new(7);
-    (0..300).for_each(|_| apply(&mut [&mut plain], &mut random));
-    plain.commit();
-    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(1 << 20);
-    (0..300).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
-    late.end_delay();
-    let view = late.commit();
-    let saved = view.save(&pager, &mut image.keeper(true)).unwrap();
-    late.rebase(&saved);
-    for number in 0..INDEXES.len() {
-        assert!(view.indexes.get(number).unwrap().settled_tree().is_none(), "index {number}");
-        let index = late.working.indexes.get(number).unwrap();
-        assert!(index.settled_tree().is_some(), "index {number}");
-    }
-    compare(&plain.commit(), late.view());
-}
-
-#[test]
-fn an_entry_that_is_not_there_is_told_by_whoever_needs_the_tree() {
-    let (image, pager) = TestImage::new(u64::MAX, true);
-    let mut plain = store();
-    let values = [ValueRef::String("a"), ValueRef::Int64(1)];
-    plain.apply(&Event::Insert { table: TABLE, id: RowId(0), values: &values }).unwrap();
-    plain.commit();
-    let view = load(&plain, &image, &pager);
-    let mut late = Store::resume(view).delaying(100);
-    let index = late.working.indexes.get_mut(0).unwrap();
+fn removing_an_entry_that_is_not_there_is_an_error() {
+    let mut store = store();
     let mut entry = vec![b'b'];
     encode_id(&mut entry, RowId(9));
-    change_entry(&mut late.delaying, 0, index, &entry, Remove, &late.epoch).unwrap();
-    late.end_delay();
-    let view = late.view();
-    assert_eq!(ids(view.index(INDEXES[0]).unwrap().equal(&[values[0]])), [0]);
-    let mut rows = view.index(INDEXES[0]).unwrap().rows();
-    let error = rows.next().unwrap().unwrap_err();
+    let index = store.working.indexes.get_mut(0).unwrap();
+    let error = index.make_mut().remove(&entry, &store.epoch).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("no entry for row 9"), "{error}");
-    assert!(rows.next().is_none());
-    let mut cursor = view.index(INDEXES[0]).unwrap().cursor();
-    assert!(cursor.next().unwrap().is_err() && cursor.rank().is_err());
-    assert!(late.apply(&Event::Insert { table: TABLE, id: RowId(1), values: &values }).is_err());
 }
 
 #[test]
-fn a_key_that_is_late_is_refused_to_a_second_row() {
+fn a_key_of_a_replay_is_refused_to_a_second_row() {
     let (image, pager) = TestImage::new(u64::MAX, true);
     let mut plain = store();
     let (name, fields) = ("unique".to_owned(), vec![NAME]);
@@ -267,21 +201,20 @@ fn a_key_that_is_late_is_refused_to_a_second_row() {
     };
     plain.apply_command(&index).unwrap();
     plain.commit();
-    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(100);
+    let mut store = Store::resume(load(&plain, &image, &pager));
     let names = ["a", "m", "z"].map(|name| [ValueRef::String(name), ValueRef::Null]);
     for (id, values) in (0..).zip(&names) {
-        late.apply(&Event::Insert { table: TABLE, id: RowId(id), values }).unwrap();
+        store.apply(&Event::Insert { table: TABLE, id: RowId(id), values }).unwrap();
     }
-    late.end_delay();
-    late.commit();
+    store.commit();
     let mut insert = |id, name| {
         let values = [ValueRef::String(name), ValueRef::Null];
-        late.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).map_err(|error| error.kind())
+        store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).map_err(|error| error.kind())
     };
     assert_eq!(insert(3, "m"), Err(ErrorKind::Unique));
     assert_eq!(insert(3, "n"), Ok(()));
     assert_eq!(insert(4, "n"), Err(ErrorKind::Unique));
     assert_eq!(insert(4, "b"), Ok(()));
-    late.view().check().unwrap();
-    assert_eq!(late.commit().index(INDEXES[0]).unwrap().rows().count(), 5);
+    store.view().check().unwrap();
+    assert_eq!(store.commit().index(INDEXES[0]).unwrap().rows().count(), 5);
 }
