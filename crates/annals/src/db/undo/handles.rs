@@ -89,8 +89,8 @@ impl Transaction<'_> {
     /// # }
     /// ```
     ///
-    /// Cost: reading the transaction, and the history of each row that it changed; of many rows, all later
-    /// transactions instead. For references to inserted rows as [`delete`](Self::delete).
+    /// Cost: reading the transaction, and the history of each row that it changed. For references to inserted rows as
+    /// [`delete`](Self::delete).
     ///
     /// # Errors
     /// `Conflict`: later changes stand against it. `NotFound`: there is no such transaction, or it was forgotten.

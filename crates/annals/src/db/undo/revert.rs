@@ -14,7 +14,7 @@ use crate::db::undo::dropped::dropped;
 use crate::db::undo::erased::Erased;
 use crate::db::undo::obstacles::{Plan, conflict, standing};
 use crate::db::undo::steps::Step;
-use crate::db::undo::touched::{Touched, Versions, versions_since};
+use crate::db::undo::touched::{Touched, versions_since};
 use crate::{Error, ErrorKind, Obstacle, Result};
 
 /// Undoes a transaction; `published` is the committed state before the open one.
@@ -35,25 +35,25 @@ pub(super) fn revert(
              reverted"
         )));
     }
-    let versions = versions_since(published, txid, &touched.rows)?;
     let mut obstacles = match touched.is_of_dropped {
         true => dropped(tx, published, txid)?,
         false => Vec::new(),
     };
     let mut steps = BTreeMap::new();
-    for (key, versions) in &versions {
+    for &key in &touched.rows {
         let Some(table) = schema.table(key.0) else { continue };
+        let versions = versions_since(published, txid, key)?;
         // A row that the transaction left as it was has no version by it.
-        let Some((change, later)) = of_transaction(versions, txid) else { continue };
-        let now = load(tx.view(), *key)?;
+        let Some((change, later)) = of_transaction(&versions, txid) else { continue };
+        let now = load(tx.view(), key)?;
         let before = obstacles.len();
         obstacles.extend(standing(table, change, later));
         if obstacles.len() == before && !tx.is_empty() {
-            let committed = fitted(load(&published.view, *key)?, table);
+            let committed = fitted(load(&published.view, key)?, table);
             obstacles.extend(own_change(table, change, &committed, &now));
         }
         let target = target_of(table, change, &now);
-        steps.insert(*key, Step { table: key.0, id: key.1, now, target });
+        steps.insert(key, Step { table: key.0, id: key.1, now, target });
     }
     let erased = Erased::since(published, txid - 1)?;
     let plan = Plan { tx, published, txid, steps: &steps, erased: &erased };
@@ -94,7 +94,10 @@ fn forgotten(published: &Arc<Published>, txid: u64) -> Error {
 }
 
 /// Returns the change by a transaction, and later ones.
-fn of_transaction(versions: &Versions, txid: u64) -> Option<(&RowChange, &[(u64, RowChange)])> {
+fn of_transaction(
+    versions: &[(u64, RowChange)],
+    txid: u64,
+) -> Option<(&RowChange, &[(u64, RowChange)])> {
     let ((first, change), later) = versions.split_first()?;
     (*first == txid).then_some((change, later))
 }

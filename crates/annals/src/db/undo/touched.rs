@@ -1,6 +1,6 @@
 //! The rows that a transaction changed, and their versions from that transaction on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use annals_schema::{FieldNumber, RowId, Schema, TableNumber, Txid};
@@ -10,15 +10,12 @@ use crate::db::changes::changed::RowChange;
 use crate::db::changes::window::Key;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
-use crate::db::time::{Changes, History, events_of};
+use crate::db::time::{History, events_of};
 use crate::event::Event;
 use crate::journal::Committed;
 
 /// The versions of a row: the number of each transaction, and its change.
 pub(super) type Versions = Vec<(u64, RowChange)>;
-
-/// Up to so many rows, the history of each is read, rather than all later transactions.
-const MOST_HISTORIES: usize = 64;
 
 /// The changes that the events of a transaction are about.
 #[derive(Debug)]
@@ -104,34 +101,16 @@ impl Sink for Touched {
     }
 }
 
-/// Returns the versions of rows from a transaction on.
+/// Returns the versions of a row from a transaction on.
 ///
 /// # Errors
 /// `Corrupt`, `Unsupported`, `Io`.
-pub(super) fn versions_since(
-    published: &Arc<Published>,
-    first: u64,
-    rows: &BTreeSet<Key>,
-) -> Result<BTreeMap<Key, Versions>> {
-    let mut found = BTreeMap::<Key, Versions>::new();
-    if rows.len() <= MOST_HISTORIES {
-        for &(table, id) in rows {
-            for version in History::open(published, table, id)? {
-                let version = version?;
-                if version.txid >= Txid(first) && !version.is_beginning {
-                    found.entry((table, id)).or_default().push((version.txid.0, version.change));
-                }
-            }
-        }
-        return Ok(found);
-    }
-    for changed in Changes::between(published, &(Txid(first)..))? {
-        let changed = changed?;
-        for change in changed.rows {
-            let key = (change.table, change.id);
-            if rows.contains(&key) {
-                found.entry(key).or_default().push((changed.txid.0, change));
-            }
+pub(super) fn versions_since(published: &Arc<Published>, first: u64, row: Key) -> Result<Versions> {
+    let mut found = Versions::new();
+    for version in History::open(published, row.0, row.1)? {
+        let version = version?;
+        if version.txid >= Txid(first) && !version.is_beginning {
+            found.push((version.txid.0, version.change));
         }
     }
     Ok(found)
