@@ -117,7 +117,7 @@ fn examined(path: &Path, examination: &Examination) -> Result<[u64; 5]> {
     if let Some(damage) = damage {
         return Err(Error::corrupt(damage.clone()).within(path.display()));
     }
-    if inspection.damaged_headers > 0 || inspection.wrong_chain.is_some() {
+    if inspection.damaged_headers() > 0 || inspection.wrong_chain().is_some() {
         let error = Error::corrupt(
             "a copy of what is kept more than once is damaged, and the rest is sound",
         );
@@ -128,7 +128,7 @@ fn examined(path: &Path, examination: &Examination) -> Result<[u64; 5]> {
     snapshot.check().map_err(|error| error.within(path.display()))?;
     let tables = snapshot.schema().tables();
     let before = examination.segments.first().map(|oldest| oldest.start.txid.0);
-    let before = before.unwrap_or(inspection.header.first_txid.saturating_sub(1));
+    let before = before.unwrap_or(inspection.head.header.first_txid.saturating_sub(1));
     let mut rows = 0;
     for table in tables {
         rows += snapshot.table(table.number)?.len();

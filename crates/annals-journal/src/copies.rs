@@ -10,6 +10,8 @@ use annals_storage::bytes::Fields;
 /// The copies in a journal's first 16 KiB; `None` for each that doesn't verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copies {
+    /// The length of the file in bytes.
+    pub len: u64,
     /// The header: at the start of the file and of the two slot blocks.
     pub headers: [Option<Header>; 3],
     /// The two slots, each with its two copies.
@@ -26,10 +28,10 @@ impl Copies {
     pub fn read(storage: &dyn Storage) -> std::io::Result<Self> {
         let mut head = vec![0; usize::try_from(FRAMES_AT).map_err(std::io::Error::other)?];
         storage.read_at(0, &mut head)?;
-        Ok(Self::of(&head))
+        Ok(Self::of(&head, storage.len()?))
     }
 
-    fn of(head: &[u8]) -> Self {
+    fn of(head: &[u8], len: u64) -> Self {
         let headers = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]]
             .map(|at| array_at(head, at).as_ref().and_then(Header::decode));
         let known = headers.iter().flatten().next().map(Header::hash);
@@ -45,7 +47,7 @@ impl Copies {
             })
         });
         let live = LIVE_COPY_AT.map(|copy| Live::decode(&array_at(head, LIVE_AT + copy)?));
-        Self { headers, slots, segment, live }
+        Self { len, headers, slots, segment, live }
     }
 
     /// True if nothing of it verifies.

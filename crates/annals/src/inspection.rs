@@ -2,7 +2,6 @@
 //! recovery would do, and each event of the history.
 
 pub use crate::db::{
-    Checked, Examination, HeadInspection, HistoryCheck, HistoryInspection, ImageInspection,
-    ImageRoot, Inspection, SegmentInspection, examine, inspect, inspect_head, inspect_head_in,
-    inspect_in, scan, scan_in,
+    Checked, Examination, HistoryCheck, HistoryInspection, ImageInspection, ImageRoot, Inspection,
+    SegmentInspection, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };

@@ -5,12 +5,12 @@
 pub use annals_journal::testing;
 pub use annals_journal::{
     Carried, Committed, Copies, Cursor, CursorError, Cut, Erasure, Level, Plan, Point, Recovered,
-    Recovery, Retention, SegmentFacts, format,
+    Recovery, Retention, SegmentFacts, Survey, format,
 };
 
 pub(crate) use annals_journal::{
     Checkpoints, Frame, FrameHeader, FrameReader, Head, Link, Outline, Rule, Settled, Singles,
-    Skipped, Step, Survey, Trailer, Verdict, Walk, Writer, busy, cannot_open, copy_whole, create,
+    Skipped, Step, Trailer, Verdict, Walk, Writer, busy, cannot_open, copy_whole, create,
     create_on, first_slot, head_with, holder, is_blank, join, keep_name, live, new_header, refuse,
     refuse_reading, segments, settle, settle_shared, shown_path,
 };

@@ -246,8 +246,8 @@ fn unfinished(inspection: &Inspection) -> Vec<String> {
     if !inspection.has_tail() {
         return Vec::new();
     }
-    let why = match inspection.holder {
-        Some(pid) if inspection.holder_lives => {
+    let why = match inspection.holder() {
+        Some(pid) if inspection.holder_lives() => {
             format!("process {pid} may be writing it; if it isn't, opening the file for writing")
         }
         _ => "opening the file for writing".to_owned(),

@@ -42,8 +42,8 @@ pub(super) fn run(url: &str, asked: Asked) -> Result<Outcome> {
         let archive = Archive::new(Bucket::open(url)?);
         let restored = archive::restore(archive, &path, None, &progress::options())?;
         let inspection = annals::inspection::inspect(&path)?;
-        if let Some(damage) = inspection.damage {
-            say(&format!("error: {url}: what was restored is damaged: {}", plain(&damage)));
+        if let Some(damage) = &inspection.damage {
+            say(&format!("error: {url}: what was restored is damaged: {}", plain(damage)));
             return Ok(Outcome::Damaged);
         }
         if inspection.end.chain != restored.end.chain || restored.end != checked.end {

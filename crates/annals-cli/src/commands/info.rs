@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::inspection::{Examination, HeadInspection, Inspection};
-use annals::journal::Erasure;
+use annals::inspection::{Examination, Inspection};
 use annals::journal::format::{Live, Slot};
+use annals::journal::{Copies, Erasure, Survey};
 use annals::{ErrorKind, Result, Schema, View};
 use clap::Args;
 
@@ -138,8 +138,7 @@ pub(crate) fn shown_erasure(erasure: &Erasure, schema: &Schema) -> String {
 }
 
 /// Prints each copy of the structures in the head.
-fn print_head(head: &HeadInspection, output: &mut Output) -> Result<()> {
-    let copies = &head.copies;
+fn print_head(copies: &Copies, output: &mut Output) -> Result<()> {
     if let Some(header) = copies.headers.iter().flatten().next() {
         output.line(&format!("format version: {}", header.version))?;
         output.line(&format!(
@@ -198,7 +197,7 @@ fn shown_live(live: &Live) -> String {
 
 /// Prints the end of the journal, and the bytes after that.
 fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
-    let Inspection { end, hard, .. } = inspection;
+    let Survey { end, hard, .. } = &**inspection;
     output.line(&format!(
         "end: txid {}, position {}, chain {:016x}",
         end.txid, end.position, end.chain
@@ -217,9 +216,9 @@ fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
 /// Prints the bytes after the end, a line for each kind.
 pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
-    let Inspection { end, len, verified_to, uncommitted_frames, left_out_commits, .. } = inspection;
-    if let Some(last) = inspection.last_left_out {
-        let transactions = count(*left_out_commits, "transaction");
+    let Survey { end, len, verified_to, uncommitted_frames, left_out_count, .. } = &**inspection;
+    if let Some(last) = inspection.left_out {
+        let transactions = count(*left_out_count, "transaction");
         let (first, last, time) = (end.txid + 1, last.txid, last.time);
         let range = if first == last {
             format!("{last}, of")
@@ -232,9 +231,9 @@ pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
         let frames = count(*uncommitted_frames, "data frame");
         lines.push(format!("{frames} of a transaction that did not commit"));
     }
-    if let Some(first) = inspection.tail {
-        let at = (*verified_to).max(first - first % 8);
-        let frames = match inspection.tail_frames {
+    if let Some(tail) = inspection.tail {
+        let at = (*verified_to).max(tail.first - tail.first % 8);
+        let frames = match tail.frames {
             0 => "no frame behind that verifies by itself".to_owned(),
             1 => "1 frame behind that verifies by itself".to_owned(),
             frames => format!("{frames} frames behind that verify by themselves"),
@@ -257,12 +256,12 @@ pub(crate) fn torn_slots(inspection: &Inspection) -> Vec<String> {
         (None, None) => Some(format!("no copy of slot {number} verifies")),
         _ => Some(format!("one copy of slot {number} doesn't verify")),
     };
-    inspection.slots.iter().enumerate().filter_map(torn).collect()
+    inspection.head.slots.iter().enumerate().filter_map(torn).collect()
 }
 
 /// Describes whether it was closed properly, and which process has it open.
 pub(crate) fn closed(inspection: &Inspection) -> String {
-    match (opener(inspection), inspection.closed) {
+    match (opener(inspection), inspection.is_closed()) {
         (Some(opener), _) => format!("no, opened by {opener}"),
         (None, true) => "yes".to_owned(),
         (None, false) => "no".to_owned(),
@@ -272,15 +271,17 @@ pub(crate) fn closed(inspection: &Inspection) -> String {
 /// Names the process that has the file open, or had when it ended.
 pub(crate) fn opener(inspection: &Inspection) -> Option<String> {
     // A process that lives may be another of the same number.
-    let lives = if inspection.holder_lives { "lives" } else { "is gone" };
-    inspection.holder.map(|pid| format!("process {pid}, which {lives}"))
+    let lives = if inspection.holder_lives() { "lives" } else { "is gone" };
+    inspection.holder().map(|pid| format!("process {pid}, which {lives}"))
 }
 
 /// Returns how many transactions all segments have that are left.
 pub(crate) fn transactions(examination: &Examination) -> u64 {
-    let Inspection { header, end, .. } = &examination.inspection;
+    let Survey { head, end, .. } = &*examination.inspection;
     let before = examination.segments.first().map(|oldest| oldest.start.txid);
-    end.txid.0.saturating_sub(before.map_or(header.first_txid.saturating_sub(1), |txid| txid.0))
+    end.txid
+        .0
+        .saturating_sub(before.map_or(head.header.first_txid.saturating_sub(1), |txid| txid.0))
 }
 
 fn print_history(examination: &Examination, output: &mut Output) -> Result<()> {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::inspection::{Examination, HeadInspection, Inspection, SegmentInspection};
-use annals::journal::Erasure;
+use annals::inspection::{Examination, Inspection, SegmentInspection};
 use annals::journal::format::{Header, Live, Slot};
+use annals::journal::{Copies, Erasure};
 use annals::{Committed, Point, Timestamp, Unapplied, View};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::output::hex;
 
 /// The findings in a file.
 pub(crate) struct Found {
-    pub(crate) head: HeadInspection,
+    pub(crate) head: Copies,
     /// All the rest, or the damage that keeps from reading the file; `None` if the rest wasn't requested.
     pub(crate) rest: Option<Result<Examination, String>>,
 }
@@ -22,10 +22,10 @@ pub(crate) struct Found {
 /// Returns all that was found as one object. A chain is a string of 16 hexadecimal digits, since not all
 /// readers of JSON have whole numbers of 64 bits.
 pub(crate) fn object(path: &Path, found: &Found) -> Value {
-    let copies = &found.head.copies;
+    let copies = &found.head;
     let mut object = json!({
         "file": path.display().to_string(),
-        "size": found.head.len,
+        "size": copies.len,
         "header": copies.headers.iter().flatten().next().map(header),
         "header_copies": copies.headers.map(|copy| copy.is_some()),
         "slots": copies.slots.map(|copies| copies.map(|copy| copy.map(slot))),
@@ -113,13 +113,13 @@ fn rest(examination: &Examination) -> Value {
         "history_index": inspection.history.as_ref().map(info_image::history_object),
         "segments": examination.segments.iter().map(segment).collect::<Vec<_>>(),
         "erasures": examination.erasures.iter().map(erasure).collect::<Vec<_>>(),
-        "closed": inspection.closed,
-        "process": inspection.holder,
-        "process_lives": inspection.holder_lives,
-        "wrong_chain": inspection.wrong_chain,
+        "closed": inspection.is_closed(),
+        "process": inspection.holder(),
+        "process_lives": inspection.holder_lives(),
+        "wrong_chain": inspection.wrong_chain(),
         "uncommitted_frames": inspection.uncommitted_frames,
-        "tail": inspection.tail,
-        "tail_frames": inspection.tail_frames,
+        "tail": inspection.tail.map(|tail| tail.first),
+        "tail_frames": inspection.tail.map_or(0, |tail| tail.frames),
         "damage": damage,
         "unapplied": examination.unapplied.as_ref().map(unapplied),
         "events": examination.events,
@@ -188,7 +188,7 @@ fn indexes(view: &View) -> Vec<Value> {
 /// Prints damage in one place while another has the same data, so that nothing is lost yet.
 pub(crate) fn damaged_copy(inspection: &Inspection) -> Option<String> {
     let repair = "everything else is sound, and opening the file for writing repairs it";
-    match (inspection.damaged_headers, inspection.wrong_chain) {
+    match (inspection.damaged_headers(), inspection.wrong_chain()) {
         (0, None) => None,
         (0, Some(position)) => Some(format!(
             "the chain that the frame before position {position} stores is wrong, but a slot or the next \

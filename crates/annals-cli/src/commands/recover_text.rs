@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use annals::inspection::Inspection;
+use annals::journal::Survey;
 use annals::storage::{Access, FileDirectory};
 
 use crate::commands::info;
@@ -11,12 +12,12 @@ use crate::output::plain;
 /// Prints the findings, and which bytes would be kept, cut and saved.
 pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
     let shown = plain(&file.display().to_string());
-    let Inspection { end, len, header, .. } = inspection;
+    let Survey { end, len, head, .. } = &**inspection;
     let damaged = damaged_copies(inspection);
-    if inspection.closed && damaged.is_empty() {
-        return vec![match inspection.holder {
+    if inspection.is_closed() && damaged.is_empty() {
+        return vec![match inspection.holder() {
             None => format!("nothing to do: {shown} was closed properly"),
-            Some(pid) if inspection.holder_lives => {
+            Some(pid) if inspection.holder_lives() => {
                 format!("nothing to do: {shown} is whole; process {pid} has it open")
             }
             Some(pid) => format!(
@@ -29,7 +30,7 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
         None => "no transaction".to_owned(),
         Some(last) => format!(
             "{}, up to position {}; the last was committed {} at level {}",
-            txids(header.first_txid, end.txid.0),
+            txids(head.header.first_txid, end.txid.0),
             end.position,
             last.time,
             last.level.name()
@@ -79,13 +80,13 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
 
 /// Prints the damaged copies of structures that are written more than once; nothing if there are none.
 fn damaged_copies(inspection: &Inspection) -> String {
-    let headers = match inspection.damaged_headers {
+    let headers = match inspection.damaged_headers() {
         0 => None,
         1 => Some("1 of the 3 copies of its header is damaged".to_owned()),
         damaged => Some(format!("{damaged} of the 3 copies of its header are damaged")),
     };
     let chain = inspection
-        .wrong_chain
+        .wrong_chain()
         .map(|position| format!("the chain stored before position {position} is wrong"));
     let slots = info::torn_slots(inspection);
     headers.into_iter().chain(chain).chain(slots).collect::<Vec<_>>().join(", and ")

@@ -9,7 +9,7 @@ use annals_schema::Timestamp;
 use crate::db::continuation::locate;
 use crate::db::history;
 use crate::db::image;
-use crate::db::inspection::{HeadInspection, Inspection, SegmentInspection};
+use crate::db::inspection::{Inspection, SegmentInspection};
 use crate::db::marks::Marks;
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
@@ -33,13 +33,12 @@ impl Inspection {
     fn against(
         mut self,
         witnesses: &[Witness],
-        survey: &Survey,
         directory: &dyn Directory,
         name: &str,
         storage: &dyn Storage,
     ) -> Result<Self> {
         if self.damage.is_none()
-            && let Err(error) = check_end(witnesses, survey, directory, name, storage)
+            && let Err(error) = check_end(witnesses, &self, directory, name, storage)
         {
             if says_nothing(&error) {
                 return Err(error);
@@ -50,13 +49,10 @@ impl Inspection {
     }
 
     /// Examines the image and the history index, too.
-    fn with_image(self, directory: &dyn Directory, name: &str, survey: &Survey) -> Self {
-        let history = history::inspect(directory, name, survey);
-        Self {
-            image: image::inspect(directory, name, survey, &storage::SystemClock),
-            history,
-            ..self
-        }
+    fn with_image(mut self, directory: &dyn Directory, name: &str) -> Self {
+        self.image = image::inspect(directory, name, &self, &storage::SystemClock);
+        self.history = history::inspect(directory, name, &self);
+        self
     }
 }
 
@@ -89,7 +85,7 @@ pub struct Examination {
 ///
 /// # Errors
 /// `NotFound`, `Io`; `NotAJournal` if there is neither a header nor a slot.
-pub fn inspect_head(path: impl AsRef<Path>) -> Result<HeadInspection> {
+pub fn inspect_head(path: impl AsRef<Path>) -> Result<Copies> {
     let (directory, name) = locate(path.as_ref())?;
     inspect_head_in(&*directory, &name)
 }
@@ -98,7 +94,7 @@ pub fn inspect_head(path: impl AsRef<Path>) -> Result<HeadInspection> {
 ///
 /// # Errors
 /// As [`inspect_head`].
-pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInspection> {
+pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<Copies> {
     let (storage, shown) = open_to_read(directory, name)?;
     let io = |error| Error::io(format!("{shown}: can't read it"), error);
     let copies = Copies::read(&*storage).map_err(io)?;
@@ -107,7 +103,7 @@ pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInsp
             format!("{shown}: neither a header nor a slot of a journal is there; check the path");
         return Err(Error::new(ErrorKind::NotAJournal, message));
     }
-    Ok(HeadInspection { len: storage.len().map_err(io)?, copies })
+    Ok(copies)
 }
 
 /// Examines a journal file. Writes nothing. Takes a single lock for a moment, which prevents removal of older
@@ -152,9 +148,9 @@ fn examine_frames(
     let rule = Rule::new(Recovery::Checked);
     let surveyed = scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
     let (survey, ()) = surveyed.map_err(|error| watched.explain(error, &shown))?;
-    Ok(inspection(&survey, &shown)
-        .against(&witnesses, &survey, directory, name, &*storage)?
-        .with_image(directory, name, &survey))
+    Ok(Inspection::of(survey, &shown)
+        .against(&witnesses, directory, name, &*storage)?
+        .with_image(directory, name))
 }
 
 /// Examines a file that is open for reading.
@@ -208,9 +204,9 @@ pub(super) fn examine_storage(
     let point = stopped.as_ref().map_or(survey.end, |stopped| stopped.point);
     let published = Published { view, point, file };
     Ok(Examination {
-        inspection: inspection(&survey, shown)
-            .against(&witnesses, &survey, directory, name, &**storage)?
-            .with_image(directory, name, &survey),
+        inspection: Inspection::of(survey, shown)
+            .against(&witnesses, directory, name, &**storage)?
+            .with_image(directory, name),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
         first: state.first_kept.or(first),
@@ -365,39 +361,5 @@ impl Findings {
             self.events += events;
             self.pending.pop_front();
         }
-    }
-}
-
-/// Converts a survey.
-pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
-    let header = survey.head.header;
-    let holder = survey.head.live.map(|live| live.pid).filter(|&pid| pid != 0);
-    Inspection {
-        version: header.version,
-        journal_id: header.journal_id,
-        segment: header.segment,
-        created: Timestamp(header.created),
-        header,
-        len: survey.len,
-        end: survey.end,
-        last: survey.last,
-        hard: survey.hard,
-        verified_to: survey.verified_to,
-        slots: survey.head.slots,
-        live: survey.head.live,
-        holder,
-        holder_lives: holder.is_some_and(storage::is_alive),
-        damaged_headers: survey.head.damaged_headers.iter().filter(|&&damaged| damaged).count(),
-        uncommitted_frames: survey.uncommitted_frames,
-        left_out_commits: survey.left_out_count,
-        last_left_out: survey.left_out,
-        wrong_chain: survey.wrong_chains.first().map(|point| point.position),
-        tail: survey.tail.map(|tail| tail.first),
-        tail_frames: survey.tail.map_or(0, |tail| tail.frames),
-        sealed: survey.sealed.map(|seal| seal.end),
-        closed: survey.is_closed(),
-        image: None,
-        history: None,
-        damage: is_damaged(survey).then(|| Error::to_string(&survey.damage(shown))),
     }
 }

@@ -1,71 +1,19 @@
 //! Plain facts of the files of a journal, for people.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use annals_schema::{Timestamp, Txid};
 
-use crate::journal::format::{Header, Live, Slot};
-use crate::journal::{Committed, Copies, Point, SegmentFacts};
+use crate::db::replay::scan::is_damaged;
+use crate::journal::format::Slot;
+use crate::journal::{Point, SegmentFacts, Survey};
+use crate::storage;
 
-/// The contents of the first 16 KiB of a journal file.
-#[derive(Clone, Copy, Debug)]
-pub struct HeadInspection {
-    /// The length of the file in bytes.
-    pub len: u64,
-    /// Each copy of header, slots and live block.
-    pub copies: Copies,
-}
-
-/// The contents of a journal file's head.
+/// What a journal file has, and the image beside it. The findings in the file itself are those of the [`Survey`].
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// The version of the format.
-    pub version: u32,
-    /// The journal's random id.
-    pub journal_id: [u8; 16],
-    /// The number of the segment.
-    pub segment: u64,
-    /// When it was created.
-    pub created: Timestamp,
-    /// All of the header.
-    pub header: Header,
-    /// The length of the file in bytes.
-    pub len: u64,
-    /// The end of the last valid commit.
-    pub end: Point,
-    /// The last valid commit.
-    pub last: Option<Committed>,
-    /// The farthest position that was known to be flushed.
-    pub hard: u64,
-    /// The first position that doesn't verify.
-    pub verified_to: u64,
-    /// The two hard slots, each with its two copies; `None` for each that doesn't verify.
-    pub slots: [[Option<Slot>; 2]; 2],
-    /// The live block.
-    pub live: Option<Live>,
-    /// The process that has it open for writing, as the live block says.
-    pub holder: Option<u32>,
-    /// True if a process of that number exists on this machine (always true if unknown).
-    pub holder_lives: bool,
-    /// How many copies of the header are damaged, of 3.
-    pub damaged_headers: usize,
-    /// Data frames after the end, of a transaction that didn't commit (or not yet).
-    pub uncommitted_frames: u64,
-    /// How many commits verify that the [`Recovery`](crate::Recovery) leaves out.
-    pub left_out_commits: u64,
-    /// The last of those.
-    pub last_left_out: Option<Committed>,
-    /// The end of a frame with a wrong stored chain, if all else confirms the right one. Opening the file for writing
-    /// repairs it.
-    pub wrong_chain: Option<u64>,
-    /// The first nonzero byte after all frames that verify.
-    pub tail: Option<u64>,
-    /// How many frames after that verify by themselves.
-    pub tail_frames: u64,
-    /// Where the segment ends, if it is sealed: the journal continues in the next.
-    pub sealed: Option<u64>,
-    /// True if it was closed properly.
-    pub closed: bool,
+    survey: Survey,
     /// The image beside it; `None` if there is none, or if it wasn't examined.
     pub image: Option<ImageInspection>,
     /// The history index in the image; `None` if there is none, or if it wasn't examined.
@@ -74,10 +22,49 @@ pub struct Inspection {
     pub damage: Option<String>,
 }
 
+impl Deref for Inspection {
+    type Target = Survey;
+
+    fn deref(&self) -> &Survey {
+        &self.survey
+    }
+}
+
 impl Inspection {
+    /// Describes a journal, without the files beside it.
+    pub(super) fn of(survey: Survey, shown: &str) -> Self {
+        let damage = is_damaged(&survey).then(|| survey.damage(shown).to_string());
+        Self { survey, image: None, history: None, damage }
+    }
+
+    /// Returns the process that has it open for writing, as the live block says.
+    #[must_use]
+    pub fn holder(&self) -> Option<u32> {
+        self.head.live.map(|live| live.pid).filter(|&pid| pid != 0)
+    }
+
+    /// True if a process of that number exists on this machine (always true if unknown).
+    #[must_use]
+    pub fn holder_lives(&self) -> bool {
+        self.holder().is_some_and(storage::is_alive)
+    }
+
+    /// Returns how many copies of the header are damaged, of 3.
+    #[must_use]
+    pub fn damaged_headers(&self) -> usize {
+        self.head.damaged_headers.iter().filter(|&&damaged| damaged).count()
+    }
+
+    /// Returns the end of a frame with a wrong stored chain, if all else confirms the right one. Opening the file for
+    /// writing repairs it.
+    #[must_use]
+    pub fn wrong_chain(&self) -> Option<u64> {
+        self.wrong_chains.first().map(|point| point.position)
+    }
+
     /// True if anything would be cut off if the file were opened for writing.
     #[must_use]
-    pub const fn has_tail(&self) -> bool {
+    pub fn has_tail(&self) -> bool {
         self.may_hold_a_commit() || self.uncommitted_frames > 0
     }
 
@@ -86,13 +73,9 @@ impl Inspection {
     #[must_use]
     pub fn has_damaged_copy(&self) -> bool {
         let differs = |[first, second]: &[Option<Slot>; 2]| first.is_none() || first != second;
-        self.damaged_headers > 0 || self.wrong_chain.is_some() || self.slots.iter().any(differs)
-    }
-
-    /// True if a commit may be in the bytes to be cut, so that they are saved.
-    #[must_use]
-    pub const fn may_hold_a_commit(&self) -> bool {
-        self.tail.is_some() || self.left_out_commits > 0
+        self.damaged_headers() > 0
+            || !self.wrong_chains.is_empty()
+            || self.head.slots.iter().any(differs)
     }
 }
 

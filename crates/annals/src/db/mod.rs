@@ -78,8 +78,7 @@ pub use image::{
 };
 pub use inspect::{Examination, inspect, inspect_head, inspect_head_in, inspect_in};
 pub use inspection::{
-    HeadInspection, HistoryInspection, ImageInspection, ImageRoot, Inspection, OldestReader,
-    SegmentInspection,
+    HistoryInspection, ImageInspection, ImageRoot, Inspection, OldestReader, SegmentInspection,
 };
 pub use options::{Options, locate, watch};
 pub use outcome::{Forgotten, Older, Restarted};

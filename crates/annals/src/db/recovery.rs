@@ -3,7 +3,7 @@
 use annals_storage::step;
 
 use crate::db::beside;
-use crate::db::inspect;
+use crate::db::inspection::Inspection;
 use crate::db::options::Options;
 use crate::db::replay::unapplied::Unapplied;
 use crate::journal::format::Secret;
@@ -67,7 +67,7 @@ impl Repair<'_> {
         let shown = directory.display(name);
         if let Some(before) = &options.before {
             journal::refuse(&shown, survey, recovery)?;
-            let inspection = inspect::inspection(survey, &shown);
+            let inspection = Inspection::of(survey.clone(), &shown);
             if before.ask(&inspection).is_break() {
                 let message =
                     format!("{shown}: the program decided not to open it; nothing was changed");

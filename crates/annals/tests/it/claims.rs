@@ -341,7 +341,7 @@ pub(crate) fn wrong_chain() {
         assert_eq!(database.read().txid(), annals::Txid(6), "{end}");
         database.close().unwrap();
         let inspection = inspect_in(&disk, NAME).unwrap();
-        assert_eq!((inspection.wrong_chain, inspection.closed), (None, true));
+        assert_eq!((inspection.wrong_chain(), inspection.is_closed()), (None, true));
         scan_in(&disk, NAME, &mut Nothing).unwrap();
     }
 }
@@ -358,7 +358,7 @@ fn every_wrong_stored_chain_is_repaired() {
     assert_eq!(database.read().txid(), annals::Txid(6));
     database.close().unwrap();
     let inspection = inspect_in(&disk, NAME).unwrap();
-    assert_eq!((inspection.wrong_chain, inspection.closed), (None, true));
+    assert_eq!((inspection.wrong_chain(), inspection.is_closed()), (None, true));
 }
 
 /// Takes a history, and looks at nothing.
@@ -409,7 +409,7 @@ pub(crate) fn two_phase_is_known() {
         insert(&database, b"known", Level::TwoPhase);
         let end = database.read().point().position;
         for state in disk.crash_states().every().take(500) {
-            let slots = inspect_in(&state, NAME).unwrap().slots;
+            let slots = inspect_in(&state, NAME).unwrap().head.slots;
             let newest = slots.iter().flatten().flatten().map(|slot| slot.point.position).max();
             assert_eq!(newest, Some(end));
         }

@@ -81,7 +81,7 @@ fn a_device_is_created_written_closed_and_opened_again() {
     assert_eq!(disk.content(NAME).unwrap().len(), 4 * MIB);
     assert_eq!(disk.list().unwrap(), [NAME]);
     let inspection = inspect_in(&disk, NAME).unwrap();
-    assert!(inspection.closed && inspection.damage.is_none() && inspection.tail.is_none());
+    assert!(inspection.is_closed() && inspection.damage.is_none() && inspection.tail.is_none());
     for _ in 0..2 {
         let database = open(&disk, Options::new().recovery(Recovery::Refuse)).unwrap();
         assert!(!database.recovered().unclean);
@@ -161,7 +161,7 @@ fn a_slot_that_told_the_end_and_is_lost_is_damage() {
     (0..60).for_each(|number| insert(&database, number, 50_000, Level::Checksummed).unwrap());
     database.close().unwrap();
     let content = disk.content(NAME).unwrap();
-    let slots = inspect_in(&disk, NAME).unwrap().slots.map(|[copy, _]| copy.unwrap());
+    let slots = inspect_in(&disk, NAME).unwrap().head.slots.map(|[copy, _]| copy.unwrap());
     let mut refused = 0;
     for (which, slot) in slots.iter().enumerate() {
         let mut content = content.clone();

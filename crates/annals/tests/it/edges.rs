@@ -158,7 +158,8 @@ fn checkpoints_wait_for_no_transaction_and_tell_of_commits_only() {
     assert_eq!(db.soft_checkpoint().unwrap(), committed);
     assert_eq!(inspect().hard, 16384, "nothing was flushed yet");
     assert_eq!(db.hard_checkpoint().unwrap(), committed);
-    let newest = inspect().slots.iter().flatten().flatten().map(|slot| slot.point.position).max();
+    let newest =
+        inspect().head.slots.iter().flatten().flatten().map(|slot| slot.point.position).max();
     assert_eq!((newest, inspect().hard), (Some(committed.position), committed.position));
     tx.commit().unwrap();
     assert_eq!(db.hard_checkpoint().unwrap(), db.read().point());

@@ -93,8 +93,11 @@ fn a_packed_copy_is_a_journal_of_its_own_with_the_same_state() {
     assert!(packed.is_done && packed.after < packed.before, "{packed:?}");
     let [original, copy] =
         [NAME, OUT].map(|name| annals::inspection::inspect_in(&directory, name).unwrap());
-    assert_ne!(copy.journal_id, original.journal_id);
-    assert_eq!((copy.segment, copy.end.txid.0, copy.closed, copy.len), (0, 1, true, packed.after));
+    assert_ne!(copy.head.header.journal_id, original.head.header.journal_id);
+    assert_eq!(
+        (copy.head.header.segment, copy.end.txid.0, copy.is_closed(), copy.len),
+        (0, 1, true, packed.after)
+    );
     assert_eq!(content(&Reader::open(&directory, OUT).unwrap().read()), before);
     let written = options().open_in(Arc::new(directory.clone()), OUT, clock()).unwrap();
     assert_eq!(content(&written.read()), before);

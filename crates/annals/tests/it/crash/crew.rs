@@ -269,7 +269,7 @@ impl Crew {
             if is_last {
                 self.world.history.hard = inspection.end.txid.0;
                 judge::closed(&self.disk)?;
-            } else if inspection.holder.is_none() {
+            } else if inspection.holder().is_none() {
                 return Err(Stop::Broken("closed, though others have it open".to_owned()));
             }
         }
@@ -313,7 +313,7 @@ impl Crew {
     fn nothing_follows(&self) -> Checked {
         let inspection =
             inspect_in(&self.disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
-        let tail = (inspection.tail, inspection.uncommitted_frames, inspection.left_out_commits);
+        let tail = (inspection.tail, inspection.uncommitted_frames, inspection.left_out_count);
         match inspection.damage {
             None if tail == (None, 0, 0) => Ok(()),
             damage => Err(format!("left behind: {tail:?}, {damage:?}")),

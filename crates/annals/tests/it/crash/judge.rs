@@ -39,13 +39,13 @@ pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before>
         };
     };
     let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
-    let slots = inspection.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
+    let slots = inspection.head.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
     match slots.max() {
         None => return Err("neither slot is whole".to_owned()),
         Some(newest) if newest < annals::Txid(history.hard) => {
             return Err(format!(
                 "no slot of segment {} reaches transaction {}, as one did before: {:?}",
-                inspection.segment, history.hard, inspection.slots
+                inspection.head.header.segment, history.hard, inspection.head.slots
             ));
         }
         Some(_) => {}
@@ -66,7 +66,7 @@ pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database)
         };
     };
     let Some(cut) = cut else { return Err(format!("{} bytes cut in silence", last - end)) };
-    let may_hold_a_commit = inspection.tail.is_some() || inspection.left_out_commits > 0;
+    let may_hold_a_commit = inspection.tail.is_some() || inspection.left_out_count > 0;
     let is_right = cut.position == end as u64
         && cut.txid == inspection.end.txid
         && cut.bytes == (last - end) as u64
@@ -88,7 +88,11 @@ pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database)
 /// segments are there.
 fn whole_history(disk: &SimulatedDisk, database: &Database) -> Checked {
     let names = disk.list().unwrap_or_default();
-    let newest = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?.segment;
+    let newest = inspect_in(disk, NAME)
+        .map_err(|error| format!("inspecting: {error:?}"))?
+        .head
+        .header
+        .segment;
     if newest == 0 {
         return Ok(());
     }
@@ -130,7 +134,11 @@ pub(super) fn only_zeros_follow(disk: &SimulatedDisk, database: &Database) -> Ch
 /// Checks that a file was closed properly before it was opened again.
 pub(super) fn closed(disk: &SimulatedDisk) -> Checked {
     let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
-    if inspection.closed { Ok(()) } else { Err(format!("not closed properly: {inspection:?}")) }
+    if inspection.is_closed() {
+        Ok(())
+    } else {
+        Err(format!("not closed properly: {inspection:?}"))
+    }
 }
 
 /// How many bytes are compared at once: one by one would be most of the time that a test takes.

@@ -94,7 +94,7 @@ fn a_file_cut_short_anywhere_gives_an_error_or_a_prefix() {
 fn slot_commits(journal: &Journal) -> usize {
     let directory = install(&journal.bytes);
     let inspection = inspect_in(&*directory, NAME).unwrap();
-    let txids = inspection.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
+    let txids = inspection.head.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
     usize::try_from(txids.max().unwrap().0).unwrap()
 }
 

@@ -27,12 +27,12 @@ fn describe(bytes: &[u8]) -> String {
     assert_eq!(dump(&database.read()), state, "reading only and opening agree");
     format!(
         "format {}, id {:02x?}, created {}\nend {:?}, hard {}, closed {}\n\n{}\n{state}",
-        inspection.version,
-        inspection.journal_id,
-        inspection.created.0,
+        inspection.head.header.version,
+        inspection.head.header.journal_id,
+        inspection.head.header.created,
         inspection.end,
         inspection.hard,
-        inspection.closed,
+        inspection.is_closed(),
         log.after.last().unwrap(),
     )
 }

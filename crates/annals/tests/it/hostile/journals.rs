@@ -272,7 +272,7 @@ pub(crate) fn write(
     let mut log = Log::default();
     scan_in(&*directory, NAME, &mut log).unwrap();
     let inspection = inspect_in(&*directory, NAME).unwrap();
-    assert_eq!(inspection.closed, close, "{name}");
+    assert_eq!(inspection.is_closed(), close, "{name}");
     let durable = log.ends.iter().filter(|&&end| end <= inspection.hard).count();
     let mut logs = vec![String::new()];
     logs.extend(log.after);

@@ -232,7 +232,7 @@ fn added(directory: &Arc<MemoryDirectory>, payload: &[u8]) {
 /// Lets the live block tell that all up to a transaction is acknowledged.
 fn told(directory: &MemoryDirectory, txid: u64) {
     let storage = directory.open(NAME, Access::Write).unwrap();
-    let mut live = inspect_in(directory, NAME).unwrap().live.unwrap();
+    let mut live = inspect_in(directory, NAME).unwrap().head.live.unwrap();
     live.soft = inspect_in(directory, NAME).unwrap().end;
     assert_eq!(live.soft.txid, annals::Txid(txid));
     for copy in LIVE_COPY_AT {

@@ -23,7 +23,8 @@ fn killed(path: &Path, name: &str) -> PathBuf {
 /// Returns how many bytes the next opening would replay.
 fn tail(path: &Path) -> u64 {
     let inspection = annals::inspection::inspect(path).unwrap();
-    inspection.image.map_or(inspection.end.position, |image| image.newest.unwrap().tail)
+    let end = inspection.end.position;
+    inspection.image.map_or(end, |image| image.newest.unwrap().tail)
 }
 
 /// Waits until little is left to replay; returns how much.

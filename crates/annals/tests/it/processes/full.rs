@@ -125,7 +125,7 @@ fn opening_recovering_and_closing_need_no_space() {
         assert_eq!(book.check(), seen);
         assert_eq!(seen.of(WRITER), 20);
         book.database.close().unwrap();
-        assert!(inspect(&path).unwrap().closed);
+        assert!(inspect(&path).unwrap().is_closed());
         assert_eq!(Book::open(&path).check(), seen);
         drop(filler);
         Book::open(&path).commit(Level::Checksummed, 0).unwrap();

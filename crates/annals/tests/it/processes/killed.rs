@@ -101,7 +101,7 @@ fn writers_are_killed_and_nothing_acknowledged_is_lost() {
     let seen = audit(&database.read());
     assert!(seen.of.len() > 3, "they got somewhere: {seen:?}");
     database.close().unwrap();
-    assert!(inspect(&ledger.path).unwrap().closed);
+    assert!(inspect(&ledger.path).unwrap().is_closed());
 }
 
 /// Lets a reader end also if the test fails.

@@ -41,7 +41,7 @@ fn a_second_writer_in_another_process_is_told_who_has_it() {
     let text = error.to_string();
     assert!(text.contains(&format!("process {}", writer.pid())), "{text}");
     assert!(text.contains("open read-only") && text.contains(path.to_str().unwrap()), "{text}");
-    assert_eq!(annals::inspection::inspect(&path).unwrap().holder, Some(writer.pid()));
+    assert_eq!(annals::inspection::inspect(&path).unwrap().holder(), Some(writer.pid()));
     assert!(writer.end().success());
     let database = Database::open(&path).unwrap();
     assert!(!database.recovered().unclean);
@@ -90,5 +90,5 @@ fn a_killed_writer_loses_no_acknowledged_commit_and_leaves_no_lock() {
     assert!(database.recovered().unclean && database.recovered().cut.is_none());
     assert_eq!(database.read().table(CITY).unwrap().len(), COMMITS);
     database.close().unwrap();
-    assert!(annals::inspection::inspect(&path).unwrap().closed);
+    assert!(annals::inspection::inspect(&path).unwrap().is_closed());
 }

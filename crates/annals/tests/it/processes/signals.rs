@@ -47,7 +47,7 @@ fn child_in_the_storm() {
         assert_eq!(audit(&reader.read()).of(1), number);
         database.close().unwrap();
     }
-    assert!(inspect(path).unwrap().closed);
+    assert!(inspect(path).unwrap().is_closed());
     child::say(&format!("{number} transactions"));
     let signals = SIGNALS.load(Ordering::Relaxed);
     assert!(signals > 100, "only {signals} signals came");

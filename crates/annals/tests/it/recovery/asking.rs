@@ -76,7 +76,7 @@ fn a_program_sees_the_plan_and_can_say_no() {
     assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
     assert_eq!(disk.transcript(), "", "nothing was changed");
     let plan = asked.lock().unwrap().pop().unwrap();
-    assert_eq!((plan.end.txid.0, plan.left_out_commits, plan.closed), (3, 2, false));
+    assert_eq!((plan.end.txid.0, plan.left_out_count, plan.is_closed()), (3, 2, false));
     assert!(plan.has_tail() && plan.may_hold_a_commit());
     assert_eq!(plan.last.unwrap().txid, annals::Txid(3));
 

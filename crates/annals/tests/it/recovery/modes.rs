@@ -32,7 +32,7 @@ fn opened(bytes: &[u8], recovery: Recovery) -> u64 {
     assert!(content[end..].iter().all(|byte| *byte == 0), "{recovery:?}");
     database.close().unwrap();
     let inspection = inspect_in(&disk, NAME).unwrap();
-    assert!(inspection.closed, "{recovery:?}");
+    assert!(inspection.is_closed(), "{recovery:?}");
     assert_eq!(inspection.end, point);
     point.txid.0
 }
@@ -141,6 +141,6 @@ fn recovering_needs_no_free_space() {
             assert!(database.recovered().findings[0].contains("not saved, for want of space"));
         }
         database.close().unwrap();
-        assert!(inspect_in(&disk, NAME).unwrap().closed);
+        assert!(inspect_in(&disk, NAME).unwrap().is_closed());
     }
 }

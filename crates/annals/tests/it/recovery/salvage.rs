@@ -31,7 +31,7 @@ pub(super) fn salvage(bytes: &[u8]) -> annals::Result<(SimulatedDisk, Salvaged)>
 
 /// Opens what was written, which must be a journal that was closed properly.
 fn reopened(disk: &SimulatedDisk) -> Database {
-    assert!(annals::inspection::inspect_in(disk, NEW).unwrap().closed);
+    assert!(annals::inspection::inspect_in(disk, NEW).unwrap().is_closed());
     let clock = Arc::new(SimulatedClock::new(5));
     let options = super::options(Recovery::Refuse).create(false);
     let database = options.open_in(Arc::new(disk.clone()), NEW, clock).unwrap();
@@ -167,7 +167,7 @@ fn judge(sound: &[u8], damaged: &[u8], what: &str) {
         let at = usize::try_from(txid).unwrap();
         sound[ends[at - 1]..ends[at]] != *damaged.get(ends[at - 1]..ends[at]).unwrap_or_default()
     };
-    let slots = annals::inspection::inspect_in(&install(sound), NAME).unwrap().slots;
+    let slots = annals::inspection::inspect_in(&install(sound), NAME).unwrap().head.slots;
     let is_told =
         |txid: u64| slots.iter().flatten().flatten().any(|it| it.point.txid == annals::Txid(txid));
     // A stored chain is no loss where a slot or the frames after it say what it must be.

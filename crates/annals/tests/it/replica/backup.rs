@@ -107,10 +107,10 @@ fn backups_are_consistent_while_others_write_restart_and_forget() {
             assert!(copied.end.txid >= annals::Txid(last));
             last = copied.end.txid.0;
             let examined = annals::inspection::examine(&to).unwrap();
-            assert_eq!((examined.problem, examined.inspection.closed), (None, true));
+            assert_eq!((examined.problem, examined.inspection.is_closed()), (None, true));
             assert_eq!(
-                examined.inspection.journal_id,
-                annals::inspection::inspect(&path).unwrap().journal_id
+                examined.inspection.head.header.journal_id,
+                annals::inspection::inspect(&path).unwrap().head.header.journal_id
             );
         }
         stop.store(true, Ordering::Relaxed);

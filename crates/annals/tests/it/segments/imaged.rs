@@ -118,7 +118,7 @@ fn who_reads_an_older_root_is_waited_for_and_named() {
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
     assert_eq!(
-        annals::inspection::inspect_in(&many, NAME).unwrap().segment,
+        annals::inspection::inspect_in(&many, NAME).unwrap().head.header.segment,
         0,
         "nothing was restarted"
     );

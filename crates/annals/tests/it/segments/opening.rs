@@ -154,7 +154,7 @@ fn a_sealed_segment_at_the_path_goes_on() {
         let expected = content(&database.read());
         drop(database);
         assert_eq!(content(&open(&copy).read()), expected);
-        assert_eq!(annals::inspection::inspect_in(&copy, NAME).unwrap().segment, 2);
+        assert_eq!(annals::inspection::inspect_in(&copy, NAME).unwrap().head.header.segment, 2);
     }
 }
 

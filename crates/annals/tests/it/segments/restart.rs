@@ -107,8 +107,8 @@ fn kept_segments_can_be_looked_at_by_themselves() {
     let (many, database, _) = split(2);
     database.close().unwrap();
     let inspection = annals::inspection::inspect_in(&many, "db-segment-000001").unwrap();
-    assert_eq!((inspection.segment, inspection.damage), (1, None));
-    assert!(inspection.closed);
+    assert_eq!((inspection.head.header.segment, &inspection.damage), (1, &None));
+    assert!(inspection.is_closed());
     let reader = Reader::open(&many, "db-segment-000000").unwrap();
     assert_eq!(reader.read().txid(), annals::Txid(5));
     let reader = Reader::open(&many, "db-segment-000001").unwrap();
