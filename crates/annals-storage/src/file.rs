@@ -44,7 +44,7 @@ impl FileDirectory {
     }
 
     /// Sets one engine for batches in the files that are opened from now on, instead of the fastest for each. If the
-    /// system lacks it, the next slower one is used, as [`Batched::engine`] reports.
+    /// system lacks it, the next slower one is used, as [`Batched::engine`](crate::Batched::engine) reports.
     #[must_use]
     pub fn with_engine(self, engine: Engine) -> Self {
         Self { engine: Some(engine), ..self }

@@ -29,11 +29,11 @@
 //!
 //! Without a schema at hand, as tools do, a [`Database`] is opened with [`Options`]; its [`Transaction`]s take
 //! tables, fields and values by number, and a [`Snapshot`] is a [`View`]. [`Transaction::write_blob`] writes bytes of
-//! any length, which stay in the journal and are read by [`Snapshot::blob`]. [`scan`] reads the history of a file,
-//! and [`inspect`] examines it without opening it.
+//! any length, which stay in the journal and are read by [`Snapshot::blob`]. [`scan`](inspection::scan) reads the
+//! history of a file, and [`inspect`](inspection::inspect) examines it without opening it.
 //!
-//! A commit has a [`Level`], which says what it survives; opening recovers, and reports that in [`Recovered`]. Errors
-//! are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics because of a file's contents.
+//! A commit has a [`Level`], which says what it survives; opening recovers, and reports that in
+//! [`Recovered`](journal::Recovered). Errors are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics because of a file's contents.
 //!
 //! The feature `serde` lets ids, owned rows, `New`, [`Timestamp`] and [`Txid`] be read and written by serde.
 //! The features `jiff` and `chrono` convert [`Timestamp`] and [`Date`] to and from the types of those crates.

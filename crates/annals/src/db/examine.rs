@@ -34,22 +34,22 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
     Options::new().scan_in(directory, name, sink)
 }
 
-/// Examines a journal file, as [`inspect`](crate::inspect), and builds its state. Writes nothing; damage is part of
+/// Examines a journal file, as [`inspect`](crate::inspection::inspect), and builds its state. Writes nothing; damage is part of
 /// the answer.
 ///
 /// Cost: reads the file once, and the bytes after its end again if there seems to be a problem; memory for the state.
 ///
 /// # Errors
-/// As [`inspect`](crate::inspect).
+/// As [`inspect`](crate::inspection::inspect).
 pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
     Options::new().examine(path)
 }
 
 impl Options {
-    /// Reads the whole history of a file, as [`scan`](crate::scan) does.
+    /// Reads the whole history of a file, as [`scan`](crate::inspection::scan) does.
     ///
     /// # Errors
-    /// As [`scan`](crate::scan); `Cancelled`.
+    /// As [`scan`](crate::inspection::scan); `Cancelled`.
     pub fn scan(&self, path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
         let (directory, name) = locate(path.as_ref())?;
         self.scan_in(&*directory, &name, sink)
@@ -73,11 +73,11 @@ impl Options {
             .map_err(|error| watched.explain(error, &shown))
     }
 
-    /// Examines a file and builds its state, as [`examine`](crate::examine) does, with the end that
+    /// Examines a file and builds its state, as [`examine`](crate::inspection::examine) does, with the end that
     /// [`recovery`](Self::recovery) chooses.
     ///
     /// # Errors
-    /// As [`examine`](crate::examine); `Cancelled`.
+    /// As [`examine`](crate::inspection::examine); `Cancelled`.
     pub fn examine(&self, path: impl AsRef<Path>) -> Result<Examination> {
         let (directory, name) = locate(path.as_ref())?;
         self.examine_in(&*directory, &name)

@@ -118,10 +118,10 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
 }
 
 impl Options {
-    /// Examines a journal file, as [`inspect`](crate::inspect) does, and reports the progress.
+    /// Examines a journal file, as [`inspect`](crate::inspection::inspect) does, and reports the progress.
     ///
     /// # Errors
-    /// As [`inspect`](crate::inspect); `Cancelled`.
+    /// As [`inspect`](crate::inspection::inspect); `Cancelled`.
     pub fn inspect(&self, path: impl AsRef<Path>) -> Result<Inspection> {
         let (directory, name) = locate(path.as_ref())?;
         examine_frames(&*directory, &name, self.watch.as_ref())

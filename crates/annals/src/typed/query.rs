@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// Rows, or what was made of them, with the methods that an iterator would have if reading couldn't fail.
 ///
-/// A [`Table`], an [`Index`] and each lookup in one begin a query. The closures get values, not results: an error of
+/// A [`Table`], an [`Index`](super::Index) and each lookup in one begin a query. The closures get values, not results: an error of
 /// a row goes through all steps, and comes out of the last one, which needs the only `?`.
 ///
 /// ```
@@ -374,7 +374,7 @@ where
     F: FnMut(&T) -> K,
 {
     /// Returns each key with the number of its values. Where an index has the key,
-    /// [`Index::groups`] counts without reading the rows.
+    /// [`Index::groups`](super::Index::groups) counts without reading the rows.
     pub fn count(self) -> Query<impl DoubleEndedIterator<Item = Result<(K, u64)>>> {
         self.fold(|| 0, |n, _| n + 1)
     }

@@ -74,7 +74,7 @@ impl Generation {
     /// Opens a journal to read it: takes no lock, and writes nothing.
     ///
     /// # Errors
-    /// As [`scan`](crate::scan).
+    /// As [`scan`](crate::inspection::scan).
     pub fn look(options: &Options, directory: &Arc<dyn Directory>, name: &str) -> Result<Self> {
         let directory = of_journal(directory, name);
         let Opened { storage, shown, past, witnesses } =
@@ -170,7 +170,7 @@ impl Generation {
     /// Reads the whole history into a sink.
     ///
     /// # Errors
-    /// As [`scan`](crate::scan).
+    /// As [`scan`](crate::inspection::scan).
     pub fn scan(&self, sink: &mut impl Sink) -> Result<()> {
         let Some(newest) = self.segments.last() else { return Ok(()) };
         let watched = Watched::new(&*newest.storage, self.watch.as_ref());

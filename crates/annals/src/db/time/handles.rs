@@ -441,7 +441,7 @@ impl Snapshot {
     /// Returns the events of the transactions after `after` up to `last`, or up to this snapshot.
     ///
     /// Cost: the state as of `after`, from the nearest older root of the image, and then reading the journal from there
-    /// on, up to `last`, once. [`scan`](crate::scan) reads all of it, twice, and verifies more.
+    /// on, up to `last`, once. [`scan`](crate::inspection::scan) reads all of it, twice, and verifies more.
     ///
     /// # Errors
     /// `NotFound`: the state as of `after` was forgotten; `Corrupt`; `Unsupported`; `Io`.
