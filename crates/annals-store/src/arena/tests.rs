@@ -6,12 +6,6 @@ use super::pool::{KEPT, SMALL};
 use super::*;
 use annals_storage::simulated::Rng;
 
-/// How many chunks the process has, and how many without a page in use. Other tests have some, too.
-fn chunks() -> (usize, usize) {
-    let pool = lock(Origin::here().process());
-    (pool.chunks, pool.empty)
-}
-
 /// Writes a number all over a page.
 fn fill(page: &PageRef, number: u8) {
     // SAFETY: the test has the page alone.
@@ -71,22 +65,38 @@ fn only_pages_that_nobody_has_used_are_taken_for_zeros() {
 #[test]
 fn chunks_that_are_empty_are_given_back() {
     let count = if cfg!(miri) { 4 } else { 20 };
-    let before = chunks().0;
-    let mut pages: Vec<_> = (0..count * PAGES).map(|_| PageRef::take(1).page).collect();
-    assert!(chunks().0 >= count - 1);
+    // A pool of its own: other tests use that of the process meanwhile.
+    let mut pool = Pool::new();
+    let take = |pool: &mut Pool| {
+        let chunk = pool.next().unwrap_or_else(|| {
+            let (chunk, _) = ChunkPlace::new(Origin::here().process(), false);
+            pool.add(chunk, None);
+            chunk
+        });
+        (chunk, pool.take_of(chunk).0)
+    };
+    let mut pages: Vec<_> = (0..count * PAGES).map(|_| take(&mut pool)).collect();
+    assert_eq!((pool.chunks, pool.empty), (count, 0));
     // All but a few, in no order.
     let mut rng = Rng::new(1);
     while pages.len() > count / 10 * PAGES {
-        pages.swap_remove(rng.index(pages.len()));
+        let (chunk, index) = pages.swap_remove(rng.index(pages.len()));
+        drop(pool.give_back(chunk, index));
     }
     // Free pages are used before new ones.
-    let many = chunks().0;
-    pages.extend((0..count / 2 * PAGES).map(|_| PageRef::take(1).page));
-    assert!(chunks().0 <= many + 4, "{} after {many}", chunks().0);
-    drop(pages);
-    // Other tests run meanwhile.
-    let (after, empty) = chunks();
-    assert!(after <= before + 15 && empty <= KEPT, "{before}, {after}, {empty} empty");
+    let many = pool.chunks;
+    pages.extend((0..count / 2 * PAGES).map(|_| take(&mut pool)));
+    assert!(pool.chunks <= many, "{} after {many}", pool.chunks);
+    for (chunk, index) in pages {
+        drop(pool.give_back(chunk, index));
+    }
+    assert_eq!((pool.chunks, pool.empty), (KEPT, KEPT));
+    // The last ones, which no page keeps any more.
+    while let Some(chunk) = pool.next() {
+        let (index, _) = pool.take_of(chunk);
+        pool.empty = KEPT;
+        drop(pool.give_back(chunk, index));
+    }
 }
 
 #[test]
@@ -155,7 +165,9 @@ fn fork_down(depth: u32, inherited: PageRef) -> bool {
         let page = PageRef::take(1).page;
         fill(&page, 7);
         let is_own = page.chunk().head().process == Origin::here().process();
-        let is_alone = chunks() == (1, 0);
+        let pool = lock(Origin::here().process());
+        let is_alone = (pool.chunks, pool.empty) == (1, 0);
+        drop(pool);
         let went_well = is_own && is_alone && (depth == 0 || fork_down(depth - 1, page));
         // SAFETY: ends the process, and nothing else.
         unsafe { libc::_exit(i32::from(!went_well)) }
