@@ -68,6 +68,7 @@ impl Database {
         // A problem of the image doesn't prevent opening: it is retried.
         spill::publish_spilled(&core);
         let background = works.then(|| Background::new(Arc::clone(&core)));
+        let damage = core.image().map(|image_state| Arc::clone(image_state.damage()));
         let inner = Inner {
             core,
             background,
@@ -80,6 +81,7 @@ impl Database {
             sharing,
             level,
             origin: Origin::here(),
+            damage: damage.unwrap_or_default(),
             has_fixed_schema: AtomicBool::new(false),
             gate: Gate::default(),
             checks: Checks::default(),

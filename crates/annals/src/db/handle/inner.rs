@@ -14,6 +14,7 @@ use crate::db::handle::sharing::Sharing;
 use crate::db::present::snapshot::Snapshot;
 use crate::db::replay::unapplied::Unapplied;
 use crate::db::threads::this_thread;
+use crate::image::Damage;
 use crate::journal::{Level, Recovered};
 use crate::storage::Origin;
 use crate::{Error, ErrorKind, Result};
@@ -33,6 +34,8 @@ pub(in crate::db) struct Inner {
     pub(in crate::db) sharing: Option<Sharing>,
     pub(in crate::db) level: Level,
     pub(in crate::db) origin: Origin,
+    /// The known damage of images, at hand for each snapshot.
+    pub(super) damage: Arc<Damage>,
     /// True if a program's typed code relies on the schema.
     pub(in crate::db) has_fixed_schema: AtomicBool,
     /// What closing waits for.
@@ -57,12 +60,22 @@ impl Deref for Inner {
 
 impl Inner {
     /// Returns a snapshot of the last commit.
+    #[inline]
     pub(in crate::db) fn read(&self) -> Snapshot {
+        if self.origin.is_elsewhere() || self.damage.is_state_lost() {
+            return self.read_anew();
+        }
+        Snapshot::new(self.core.group.published())
+    }
+
+    /// Does so in a forked child, or after a read of a lost page.
+    #[cold]
+    #[inline(never)]
+    fn read_anew(&self) -> Snapshot {
         if self.origin.is_elsewhere() {
             return Snapshot::elsewhere(&self.group.published());
         }
-        if self.core.image().is_some_and(|image_state| image_state.damage().is_state_lost())
-            && let Some(_entered) = self.gate.enter()
+        if let Some(_entered) = self.gate.enter()
             && reopening::reopen_to_read(&self.core)
         {
             self.want_backfill();

@@ -7,9 +7,9 @@ use annals_schema::{
 };
 
 use crate::storage::MemoryDirectory;
-use crate::storage::simulated::SimulatedClock;
 use crate::store::{Store, TestImage, View};
 use crate::{Database, ErrorKind, Options, Result, Transaction};
+use annals_simulated::SimulatedClock;
 
 const TABLE: TableNumber = TableNumber(0);
 const TEXT: FieldNumber = FieldNumber(0);
