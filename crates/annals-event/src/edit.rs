@@ -89,7 +89,7 @@ mod tests {
     use crate::Vector;
     use crate::testing::{Owned, decoded};
     use crate::tests::round_trip::random_frame;
-    use annals_storage::simulated::Rng;
+    use annals_simulated::Rng;
 
     /// Erases the values of rows whose ids are a multiple of a number.
     struct Every(u64);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{Database, Options, Recovery};
+use annals_simulated::SimulatedClock;
 
 /// The file's name.
 pub(crate) const NAME: &str = "some.annals";

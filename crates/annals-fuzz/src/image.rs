@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use annals::image_testing::{can_be_used, go_on, problem, read, repair, write};
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
+use annals_simulated::SimulatedClock;
 
 use crate::memory::peak;
 

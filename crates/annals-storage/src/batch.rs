@@ -150,8 +150,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::simulated::Rng;
     use crate::{Directory as _, MemoryDirectory};
+    use annals_simulated::Rng;
 
     /// Returns pieces that don't overlap, in any order, some of them empty. The percentage of pieces that begin after
     /// a gap.

@@ -299,7 +299,7 @@ impl Directory for ContinuedDirectory {
 mod tests {
     use super::*;
     use crate::MemoryDirectory;
-    use crate::simulated::Rng;
+    use annals_simulated::Rng;
 
     const DIVISION: Division = Division { preface: 100, head: 300, from: 1000 };
 

@@ -7,18 +7,13 @@ use super::{Hold, Lock};
 /// The locks of one file, by the numbers of the handles that hold them. Each lock is free, held by
 /// one handle exclusively, or shared by some.
 #[derive(Debug, Default)]
-pub(super) struct Holders {
+pub struct Holders {
     held: Vec<(Lock, Hold, u64)>,
 }
 
 impl Holders {
     /// Acquires a lock for a handle if no other conflicts; returns true if the handle has it now.
-    pub(super) fn try_lock(
-        &mut self,
-        lock: Lock,
-        hold: Hold,
-        handle: u64,
-    ) -> std::io::Result<bool> {
+    pub fn try_lock(&mut self, lock: Lock, hold: Hold, handle: u64) -> std::io::Result<bool> {
         let of_lock = || self.held.iter().filter(|(held, ..)| *held == lock);
         if let Some((_, own, _)) = of_lock().find(|(.., holder)| *holder == handle) {
             return super::lock::check_same(*own, hold).map(|()| true);
@@ -34,24 +29,24 @@ impl Holders {
     }
 
     /// Returns the least of these numbers whose pin a handle has.
-    pub(super) fn oldest_pin(&self, roots: Range<u64>) -> Option<u64> {
+    pub fn oldest_pin(&self, roots: Range<u64>) -> Option<u64> {
         let pin = |lock: Lock| if let Lock::Pin(root) = lock { Some(root) } else { None };
         let pins = self.held.iter().filter_map(|(lock, ..)| pin(*lock));
         pins.filter(|root| roots.contains(root)).min()
     }
 
     /// Returns this process, if a handle has the lock: no other process can.
-    pub(super) fn holder(&self, lock: Lock) -> Option<u32> {
+    pub fn holder(&self, lock: Lock) -> Option<u32> {
         self.held.iter().any(|(held, ..)| *held == lock).then(std::process::id)
     }
 
     /// Takes a lock from a handle, if it has it.
-    pub(super) fn unlock(&mut self, lock: Lock, handle: u64) {
+    pub fn unlock(&mut self, lock: Lock, handle: u64) {
         self.held.retain(|(held, _, holder)| (*held, *holder) != (lock, handle));
     }
 
     /// Takes all locks from a handle.
-    pub(super) fn end(&mut self, handle: u64) {
+    pub fn end(&mut self, handle: u64) {
         self.held.retain(|(.., holder)| *holder != handle);
     }
 }

@@ -30,6 +30,12 @@ pub mod header;
 mod holders;
 mod holding;
 mod identity;
+/// What implementations of the traits in other crates share with those here.
+#[doc(hidden)]
+pub mod implementing {
+    pub use super::holders::Holders;
+    pub use super::{check_fixed_len, check_lockable, check_name, check_writable};
+}
 mod interrupted;
 mod lock;
 mod memory;
@@ -45,14 +51,10 @@ mod positioned;
 mod process;
 #[cfg(target_os = "linux")]
 mod rest;
-#[cfg(any(test, feature = "testing"))]
-pub mod simulated;
 pub mod slots;
 mod spool;
 mod step;
 pub mod sync;
-#[cfg(test)]
-mod tests;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod uring;
 #[cfg(target_os = "linux")]
@@ -337,7 +339,7 @@ fn copy_bytes(from: &dyn Storage, to: &dyn Storage) -> io::Result<()> {
 }
 
 /// Refuses a text that can't be the name of a file in one directory on any system.
-fn check_name(name: &str) -> io::Result<()> {
+pub fn check_name(name: &str) -> io::Result<()> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
         let message = format!("`{name}` isn't a name of a file inside one directory");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
@@ -346,8 +348,7 @@ fn check_name(name: &str) -> io::Result<()> {
 }
 
 /// Refuses to change a length that is fixed.
-#[cfg(any(unix, test, feature = "testing"))]
-fn check_fixed_len(fixed: u64, len: u64) -> io::Result<()> {
+pub fn check_fixed_len(fixed: u64, len: u64) -> io::Result<()> {
     if len == fixed {
         return Ok(());
     }
@@ -356,7 +357,7 @@ fn check_fixed_len(fixed: u64, len: u64) -> io::Result<()> {
 }
 
 /// Refuses to lock a file exclusively that was opened for reading only.
-fn check_lockable(access: Access, hold: Hold) -> io::Result<()> {
+pub fn check_lockable(access: Access, hold: Hold) -> io::Result<()> {
     match hold {
         Hold::Shared => Ok(()),
         Hold::Exclusive => check_writable(access),
@@ -364,7 +365,7 @@ fn check_lockable(access: Access, hold: Hold) -> io::Result<()> {
 }
 
 /// Refuses to change a file that was opened for reading only.
-fn check_writable(access: Access) -> io::Result<()> {
+pub fn check_writable(access: Access) -> io::Result<()> {
     match access {
         Access::Write => Ok(()),
         Access::Read => Err(io::Error::new(

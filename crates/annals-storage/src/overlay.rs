@@ -255,7 +255,7 @@ impl Directory for OverlayDirectory {
 mod tests {
     use super::*;
     use crate::MemoryDirectory;
-    use crate::simulated::Rng;
+    use annals_simulated::Rng;
 
     /// The same random steps on an overlay and on a plain file; the file below stays as it was.
     #[test]

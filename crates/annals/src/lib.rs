@@ -37,8 +37,7 @@
 //!
 //! The feature `serde` lets ids, owned rows, `New`, [`Timestamp`] and [`Txid`] be read and written by serde.
 //! The features `jiff` and `chrono` convert [`Timestamp`] and [`Date`] to and from the types of those crates.
-//! The feature `tokio` adds `write_async`, and subscriptions as streams; `tracing` adds spans and events. The feature
-//! `testing` adds `storage::simulated`, a disk that forgets, tears and reorders unflushed writes.
+//! The feature `tokio` adds `write_async`, and subscriptions as streams; `tracing` adds spans and events.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the text above a folder's code is for those who work there, and names its private parts"

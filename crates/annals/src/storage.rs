@@ -1,8 +1,6 @@
-//! Files, devices, directories, locks, the clock and randomness, as a database takes them: of a real machine, in
-//! memory, or (with the feature `testing`) simulated.
+//! Files, devices, directories, locks, the clock and randomness, as a database takes them: of a real machine or in
+//! memory.
 
-#[cfg(feature = "testing")]
-pub use annals_storage::simulated;
 pub use annals_storage::{
     Access, Batched, Clock, Directory, Engine, FileDirectory, Hold, Interrupts, LONGEST_RUN, Lock,
     MOST_PARTS, MemoryDirectory, Permissions, Run, Storage, SystemClock, ignore_file_size_signal,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use annals::storage::simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use annals::{BackfillMode, Options, RowId, Snapshot, ValueRef};
 use annals_arrow::TableBatches;
+use annals_simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use arrow_array::RecordBatch;
 
 const ROWS: i64 = 8_000;

@@ -8,7 +8,7 @@ use annals_schema::{
 
 use crate::testing::{Owned, decoded};
 use crate::{Encoder, MAX_VECTOR};
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 
 fn random_value(rng: &mut Rng, ty: Type, nullable: bool) -> Value {
     if nullable && rng.percent(25) {

@@ -11,8 +11,8 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use annals::mistakes::{Mistake, make};
-use annals::storage::simulated::Rng;
 use annals_fuzz::{ALL, Body};
+use annals_simulated::Rng;
 
 /// How many changed inputs each target gets.
 fn changes() -> usize {

@@ -174,8 +174,8 @@ mod tests {
     use super::*;
     use crate::head::new_head;
     use crate::new_header;
+    use annals_simulated::SimulatedClock;
     use annals_storage::MemoryDirectory;
-    use annals_storage::simulated::SimulatedClock;
 
     fn resting(directory: &MemoryDirectory, recent: &Arc<Recent>, number: u64) -> Resting {
         let header = new_header(&SimulatedClock::new(number));

@@ -19,8 +19,8 @@ use crate::verdict::Verdict;
 use crate::{Checkpoints, Level, Writer, create, frame, head};
 use annals_event::testing::{Owned, decoded};
 use annals_event::{Encoder, Event, Vector};
+use annals_simulated::SimulatedClock;
 use annals_storage::document::{block, dump, parse_dump};
-use annals_storage::simulated::SimulatedClock;
 use annals_storage::{Access, Clock, Directory, MemoryDirectory, Storage};
 
 /// Something that writes a journal without a store.

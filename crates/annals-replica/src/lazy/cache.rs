@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_keeps_nothing_and_loses_nothing() {
-        let disk = annals_storage::simulated::SimulatedDisk::new(1);
+        let disk = annals_simulated::SimulatedDisk::new(1);
         disk.limit_space(10 * BLOCK);
         let cache = Cache::open(&disk, 64 * BLOCK);
         for number in 0..40 {

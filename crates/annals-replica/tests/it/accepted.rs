@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use annals::{Cursor, Database, Error, ErrorKind, Options, ValueRef};
 use annals_replica::{Accepted, Connection, Local, Node, Patience, Replica};
-use annals_storage::simulated::{Fault, SimulatedDisk};
+use annals_simulated::{Fault, SimulatedDisk};
 use annals_storage::{Directory as _, MemoryDirectory, SystemClock};
 
 use crate::offline::{ITEM, create, names};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use annals::internals::{Batch, Source};
 use annals::{Command, Cursor, Database, ErrorKind, Options, TableNumber, Type, ValueRef};
-use annals_storage::simulated::SimulatedClock;
+use annals_simulated::SimulatedClock;
 use annals_storage::{Access, Directory as _, MemoryDirectory, Spool, Storage as _};
 
 const NAME: &str = "journal";

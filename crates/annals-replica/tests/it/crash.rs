@@ -8,7 +8,7 @@ use annals::{
     ValueRef,
 };
 use annals_replica::{Answer, Connection, Local, Patience, Replica};
-use annals_storage::simulated::{CrashStates, Fault, Rng, SimulatedClock, SimulatedDisk};
+use annals_simulated::{CrashStates, Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals_storage::{Directory, MemoryDirectory, Spool, SystemClock};
 
 const ITEM: TableNumber = TableNumber(0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use annals::{Cursor, Database, ErrorKind, Options, Result, RowId, Txid, ValueRef};
 use annals_replica::{Connection, Description, Granted, Local, Patience, Pulled, Pushed, Replica};
-use annals_storage::simulated::{Rng, SimulatedDisk};
+use annals_simulated::{Rng, SimulatedDisk};
 use annals_storage::{Access, Directory, MemoryDirectory, Spool, SystemClock};
 
 use crate::crash::each_state;

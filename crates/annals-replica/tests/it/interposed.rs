@@ -12,7 +12,7 @@ use annals::{
 use annals_replica::{
     Connection, Description, Granted, Local, Patience, Pulled, Pushed, Replica, rebase_journal,
 };
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 use annals_storage::{Directory as _, MemoryDirectory, Spool, SystemClock};
 
 const ITEM: TableNumber = TableNumber(0);

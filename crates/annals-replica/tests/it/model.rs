@@ -7,7 +7,7 @@ use annals::{
     Database, ErrorKind, FieldNumber, Options, RowId, TableNumber, Transaction, Txid, Violation,
 };
 use annals_replica::{Connection, Local, Patience, Replica};
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 use annals_storage::{Directory, MemoryDirectory, SystemClock};
 
 use crate::naive::{Change, Clash, Done, Key, Rebase, State, fields};

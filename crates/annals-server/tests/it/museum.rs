@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use annals::model::OnDelete;
-use annals::storage::simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use annals::{
     BackfillMode, Command, Database, FieldNumber, Options, RowId, TableNumber, Type, ValueRef,
 };
 use annals_server::Server;
+use annals_simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use serde_json::{Value, json};
 
 use crate::running::Running;

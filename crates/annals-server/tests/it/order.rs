@@ -4,10 +4,10 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::{Command, Cursor, Database, Options, TableNumber, Timestamp, ValueRef};
 use annals_replica::Local;
 use annals_server::{Limits, NewToken, Role, Server};
+use annals_simulated::{SimulatedClock, SimulatedDisk};
 use annals_storage::{Directory as _, MemoryDirectory, Spool, Storage as _};
 use reqwest::blocking::Client;
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 
 /// Whose bytes are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

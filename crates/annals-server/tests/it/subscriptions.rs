@@ -9,7 +9,7 @@ use std::time::Duration;
 use annals::reports::Restarting;
 use annals::{BackfillMode, Command, Database, Level, Options, TableNumber, Type, ValueRef};
 use annals_server::{Limits, Server};
-use annals_storage::simulated::{Fault as DiskFault, Rng, SimulatedClock, SimulatedDisk};
+use annals_simulated::{Fault as DiskFault, Rng, SimulatedClock, SimulatedDisk};
 use reqwest::blocking::Client;
 
 use crate::effort::tries;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use annals::storage::simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use annals::{BackfillMode, Options, ValueRef};
+use annals_simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use annals_sql::Connection;
 
 use crate::shop::text;

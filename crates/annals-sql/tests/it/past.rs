@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::{Command, Database, FieldNumber, Options, TableNumber, Txid, Type, ValueRef};
+use annals_simulated::{SimulatedClock, SimulatedDisk};
 use annals_sql::Connection;
 
 use crate::shop::{city, open, shop, text};

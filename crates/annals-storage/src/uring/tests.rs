@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::batch::join;
-use crate::simulated::Rng;
+use annals_simulated::Rng;
 
 const DEPTH: usize = 4;
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::pool::{KEPT, SMALL};
 use super::*;
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 
 /// Writes a number all over a page.
 fn fill(page: &PageRef, number: u8) {

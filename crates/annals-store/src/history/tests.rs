@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use annals_simulated::Rng;
 use annals_storage::document::{compare_fields, variants};
-use annals_storage::simulated::Rng;
 
 use super::node::{self, Child};
 use super::{Entry, FIRST_TABLE, HistoryIndex, Key};

@@ -182,7 +182,7 @@ impl Units {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use annals_storage::simulated::Rng;
+    use annals_simulated::Rng;
     use std::collections::BTreeSet;
 
     fn extents(rng: &mut Rng) -> Extent {

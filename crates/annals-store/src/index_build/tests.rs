@@ -9,7 +9,7 @@ use crate::index::key::encode_id;
 use crate::{ErrorKind, Result};
 use crate::{Pager, Row, Store, TestImage, Uniqueness, View};
 use annals_event::{Event, Vector};
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 
 const TABLE: TableNumber = TableNumber(0);
 const NAME: FieldNumber = FieldNumber(0);

@@ -92,7 +92,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use annals_storage::simulated::Rng;
+    use annals_simulated::Rng;
 
     type Model = BTreeMap<usize, Arc<u64>>;
 

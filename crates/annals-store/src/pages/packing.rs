@@ -37,7 +37,7 @@ pub(super) fn unpack(stored: &Stored, packed: &[u8], page: &mut [u8; PAGE]) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use annals_storage::simulated::Rng;
+    use annals_simulated::Rng;
 
     fn restored(packed: &[u8]) -> Result<[u8; PAGE]> {
         let mut page = [0; PAGE];

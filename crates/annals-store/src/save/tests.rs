@@ -14,7 +14,7 @@ use crate::image::RootPin;
 use crate::{Error, Result};
 use crate::{Pager, Saved, Store, TableView, TestImage, Uniqueness, View};
 use annals_event::Vector;
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 
 const RULES: [OnDelete; 4] =
     [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
     Database, ErrorKind, FieldNumber, Options, Reader, Result, RowId, Schema, Snapshot,
     TableNumber, ValueRef,
 };
+use annals_simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals_tools::{Merged, OnConflict, merge_in};
 
 const OUT: &str = "merged";

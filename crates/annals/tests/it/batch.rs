@@ -4,10 +4,10 @@
 use std::io;
 use std::sync::Arc;
 
-use annals::storage::simulated::{Fault, Rng, SimulatedDisk, is_power_off};
 use annals::storage::{
     Access, Batched, Directory, Engine, FileDirectory, MemoryDirectory, Storage, join,
 };
+use annals_simulated::{Fault, Rng, SimulatedDisk, is_power_off};
 
 const MIB: usize = 1 << 20;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use annals::event::{Event, MAX_PIECE, Script};
 use annals::inspection::scan_in;
-use annals::storage::simulated::Rng;
 use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
 use annals::{
     Blob, BlobReader, Command, Committed, Database, Error, ErrorKind, FieldNumber, Level, Options,
     Reader, Result, RowId, Schema, Sink, TableNumber, Transaction, Type, ValueRef,
 };
+use annals_simulated::Rng;
 
 use crate::hostile::memory::peak;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use annals::inspection::{inspect_in, scan_in};
 use annals::journal::format::{FRAME_HEADER_LEN, FRAMES_AT, Live, hash};
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{Command, Database, ErrorKind, Level, Options, Recovery, TableNumber, Type, ValueRef};
+use annals_simulated::{SimulatedClock, SimulatedDisk};
 
 pub(crate) const NAME: &str = "journal";
 pub(crate) const TABLE: TableNumber = TableNumber(0);

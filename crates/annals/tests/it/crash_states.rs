@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use annals::storage::simulated::{
+use annals::storage::{Access, Directory, Hold, Lock, Storage};
+use annals_simulated::{
     CrashStates, Fault, ReadFault, Rng, SECTOR_SIZE, SimulatedDisk, is_power_off,
 };
-use annals::storage::{Access, Directory, Hold, Lock, Storage};
 
 type Content = BTreeMap<String, Vec<u8>>;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use annals::inspection::inspect_in;
 use annals::journal::format::{FRAME_MAGIC, FRAMES_AT};
-use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory};
 use annals::{Database, Error, ErrorKind, Level, Options, Recovery, TableNumber, ValueRef};
+use annals_simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 
 const NAME: &str = "device";
 const TABLE: TableNumber = TableNumber(0);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use annals::journal::format::{HEADER_LEN, SLOT_LEN, Slot, hash};
 use annals::storage::Directory;
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::{BackfillMode, ErrorKind, FieldNumber, Level, Options, Reader, Value};
+use annals_simulated::{SimulatedClock, SimulatedDisk};
 
 use crate::claims::{NAME, TABLE, define, early, insert, journal, open, opened};
 

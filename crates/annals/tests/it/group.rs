@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Clock, Directory, Hold, Lock};
 use annals::{Database, ErrorKind, Level, Options, Result, Transaction, ValueRef};
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 use crate::shared::{TABLE, define, open, options};
 use crate::watched::{Watched, Watcher};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use annals::reports::{Older, Packed};
-use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory, MemoryDirectory};
 use annals::{
     BackfillMode, Command, Database, ErrorKind, Options, Reader, Result, RowId, TableNumber, Txid,
     Type, ValueRef,
 };
+use annals_simulated::{Rng, SimulatedClock, SimulatedDisk};
 
 use crate::segments::{NAME, NOW, content, define, open, options, split, write};
 

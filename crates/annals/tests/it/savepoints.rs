@@ -3,12 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
 use annals::{
     Blob, Command, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level, Options, Result,
     RowId, Savepoint, TableNumber, Timestamp, Transaction, Txid, Type, ValueRef,
 };
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 use crate::blobs::Log;
 use crate::store_model::Random;

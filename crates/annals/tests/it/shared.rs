@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::{
     Command, Database, ErrorKind, Level, Options, Result, TableNumber, Transaction, Type, ValueRef,
 };
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 pub(crate) const TABLE: TableNumber = TableNumber(0);
 
@@ -228,7 +228,7 @@ fn a_program_whose_schema_another_one_upgraded_must_end() {
 /// commit write zeros, too.
 pub(crate) fn zeros_ahead() {
     let disk = SimulatedDisk::new(3);
-    let mut rng = annals::storage::simulated::Rng::new(3);
+    let mut rng = annals_simulated::Rng::new(3);
     let handles = [open(&disk), open(&disk), open(&disk)];
     handles[0].write(define).unwrap();
     let (mut rows, mut durable) = (0, 0);

@@ -6,9 +6,9 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use annals::reports::Older;
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory, FileDirectory, Hold, Lock};
 use annals::{Database, ErrorKind, Level, Options, Result, Transaction, ValueRef};
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 use crate::shared::{TABLE, define, open, options};
 

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use annals::storage::MemoryDirectory;
-use annals::storage::simulated::SimulatedClock;
 use annals::{BackfillMode, Database, Level, Options, Stats, Txid, ValueRef};
+use annals_simulated::SimulatedClock;
 
 use crate::shared::{TABLE, define};
 

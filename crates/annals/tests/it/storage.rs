@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
-use annals::storage::simulated::SimulatedDisk;
 use annals::storage::{Access, Directory, FileDirectory, Hold, Lock, MemoryDirectory, Storage};
+use annals_simulated::SimulatedDisk;
 
 /// Runs calls on one directory and writes down what they give.
 struct Runner<'a> {

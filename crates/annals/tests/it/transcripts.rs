@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::{
     Blob, Command, Database, FieldNumber, Level, Options, Result, RowId, TableNumber, Transaction,
     Type, ValueRef,
 };
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 const TABLE: TableNumber = TableNumber(0);
 

@@ -7,7 +7,7 @@ use annals::internals::Source;
 use annals::reports::Older;
 use annals::{Cursor, ErrorKind, Moment, Retention};
 use annals_replica::archive::{self, Archive, Archiving, Uploader};
-use annals_storage::simulated::SimulatedClock;
+use annals_simulated::SimulatedClock;
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory};
 use object_store::memory::InMemory;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use annals::{BackfillMode, ErrorKind};
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 
 use annals_replica::lazy::testing::{QUESTIONS, answers, create, touch};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use annals::ErrorKind;
 use annals_replica::Node;
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 
 use super::linear::{Told, What, is_linearizable};

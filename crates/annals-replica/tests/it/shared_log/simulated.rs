@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use annals::{Error, ErrorKind, Result};
 use annals_replica::shared_log::{Appended, Extent, Log, Message, Replicas, Source};
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 use bytes::Bytes;
 

@@ -11,7 +11,7 @@ use annals::{
     Cursor, Error, ErrorKind, FieldNumber, Result, Snapshot, Transaction, Txid, ValueRef,
 };
 use annals_replica::{Connection, Description, Granted, Node, Patience, Pulled, Pushed, SharedLog};
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};
 
 use super::poison::Raw;

@@ -13,7 +13,7 @@ use annals::ErrorKind;
 use annals_replica::shared_log::jetstream::{Access, JetStream};
 use annals_replica::shared_log::testing::Cluster;
 use annals_replica::shared_log::{Appended, Log as _, Source};
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 use bytes::Bytes;
 

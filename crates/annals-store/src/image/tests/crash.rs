@@ -12,7 +12,7 @@ use crate::image::miniature::{Changes, content};
 use crate::image::open::{Opened, Usable};
 use crate::image::roots::VERIFY_AT_MOST;
 use crate::image::walk::read_catalog;
-use annals_storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
+use annals_simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals_storage::{Access, Directory, SystemClock};
 
 /// The steps, and the contents after each; nothing at first.

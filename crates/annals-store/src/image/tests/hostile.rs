@@ -11,7 +11,7 @@ use crate::image::node;
 use crate::image::publish::{Draft, NewRoot};
 use crate::image::roots::ROOTS;
 use crate::image::stored::Stored;
-use annals_storage::simulated::SimulatedClock;
+use annals_simulated::SimulatedClock;
 use annals_storage::{Directory, MemoryDirectory, SystemClock};
 
 /// Publishes the objects and the catalog that `make` writes; returns the result of a check.

@@ -11,7 +11,7 @@ use crate::image::format::{Identity, MAX_HEIGHT, OBJECTS_AT, UNIT};
 use crate::image::open::Opened;
 use crate::image::publish::NewRoot;
 use crate::image::stored::{Source, Stored};
-use annals_storage::simulated::{Fault, Rng, SimulatedDisk};
+use annals_simulated::{Fault, Rng, SimulatedDisk};
 use annals_storage::{Access, Directory, MemoryDirectory};
 
 pub(super) const HEIGHTS: [(u8, Kind); 4] =

@@ -8,7 +8,7 @@ use super::world::{World, after, change, object, open};
 use crate::image::catalog::Catalog;
 use crate::image::miniature::content;
 use crate::image::space::Space;
-use annals_storage::simulated::Rng;
+use annals_simulated::Rng;
 use annals_storage::{Directory, MemoryDirectory};
 
 /// The space that a handle tracks equals the result of a walk.

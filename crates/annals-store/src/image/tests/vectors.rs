@@ -9,9 +9,9 @@ use crate::image::miniature::{Changes, Next, advance, arrays, content};
 use crate::image::roots::Slot;
 use crate::image::walk::{WalkStep, walk};
 use crate::image::{Identity, Image, Opened, check};
+use annals_simulated::SimulatedClock;
 use annals_storage::Point;
 use annals_storage::document::{block, dump, parse_dump};
-use annals_storage::simulated::SimulatedClock;
 use annals_storage::{Access, Directory, MemoryDirectory};
 
 const NAME: &str = "vector-image";

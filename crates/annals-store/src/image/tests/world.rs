@@ -11,8 +11,8 @@ use super::super::format::{Identity, Root};
 use super::super::miniature::{Changes, Content, Next, advance, arrays, content};
 use super::super::open::{Opened, Usable};
 use crate::Result;
+use annals_simulated::{Rng, SimulatedClock};
 use annals_storage::Point;
-use annals_storage::simulated::{Rng, SimulatedClock};
 use annals_storage::{Access, Directory, SystemClock};
 
 pub(super) const NAME: &str = "some.annals-image";

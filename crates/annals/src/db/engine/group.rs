@@ -249,8 +249,8 @@ mod tests {
 
     use super::*;
     use crate::storage::MemoryDirectory;
-    use crate::storage::simulated::SimulatedClock;
     use crate::{Database, Options};
+    use annals_simulated::SimulatedClock;
 
     /// Commits from several threads, so few that Miri can also run the test. `tests/it/processes/crowd.rs` tests
     /// their visibility with many threads.

@@ -4,7 +4,7 @@
 //! tries to be found again.
 
 use annals::Level;
-use annals::storage::simulated::{Rng, SimulatedDisk};
+use annals_simulated::{Rng, SimulatedDisk};
 
 use super::DEFAULT;
 use super::explore::Explorer;

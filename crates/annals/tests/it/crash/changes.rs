@@ -1,10 +1,10 @@
 //! Changes of the data that workloads make: of schema, rows, runs of rows, and blobs.
 
-use annals::storage::simulated::Rng;
 use annals::{
     Blob, Command, FieldNumber, Level, RowId, Schema, Table, TableNumber, Transaction, Type, Value,
     ValueRef,
 };
+use annals_simulated::Rng;
 
 use super::history::State;
 use super::world::World;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use annals::inspection::inspect_in;
 use annals::storage::Directory;
-use annals::storage::simulated::{SimulatedDisk, is_power_off};
 use annals::{BackfillMode, Database, ErrorKind, Options, Reader, Snapshot};
+use annals_simulated::{SimulatedDisk, is_power_off};
 
 use super::history::{Checked, History, State, is_off};
 use super::judge;

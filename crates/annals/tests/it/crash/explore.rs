@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals::journal::format::hash;
 use annals::storage::Directory;
-use annals::storage::simulated::{CrashStates, Fault, Rng, SimulatedDisk};
 use annals::{BackfillMode, Level};
+use annals_simulated::{CrashStates, Fault, Rng, SimulatedDisk};
 
 use super::history::{Checked, History};
 use super::images;

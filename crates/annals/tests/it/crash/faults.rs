@@ -1,8 +1,8 @@
 //! A disk that is full, that fails, or that reads wrongly; and what is promised even so.
 
-use annals::storage::simulated::{Fault, ReadFault, SimulatedDisk};
 use annals::storage::{Access, Directory};
 use annals::{Database, ErrorKind, Level};
+use annals_simulated::{Fault, ReadFault, SimulatedDisk};
 
 use super::changes::change;
 use super::explore::{Explorer, run};

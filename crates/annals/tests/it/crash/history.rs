@@ -2,10 +2,10 @@
 
 use annals::journal::format::hash;
 use annals::storage::Directory as _;
-use annals::storage::simulated::{SimulatedDisk, is_power_off};
 use annals::{
     Blob, BlobReader, Database, Error, ErrorKind, Level, Snapshot, Transaction, ValueRef, View,
 };
+use annals_simulated::{SimulatedDisk, is_power_off};
 
 /// What a test gives when a promise is broken: a text that says which.
 pub(super) type Checked<T = ()> = Result<T, String>;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use annals::reports::BackfillOutcome;
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory};
 use annals::{
     BackfillMode, Database, ErrorKind, FieldNumber, Level, Options, Recovery, TableNumber,
     Transaction, Txid,
 };
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 use super::DEFAULT;
 use super::explore::{Effort, Explorer};

@@ -3,8 +3,8 @@
 use annals::event::Event;
 use annals::inspection::{Inspection, inspect_in, scan_in};
 use annals::storage::Directory;
-use annals::storage::simulated::SimulatedDisk;
 use annals::{Committed, Database, Schema, Sink};
+use annals_simulated::SimulatedDisk;
 
 use super::history::{Checked, History};
 use super::world::NAME;

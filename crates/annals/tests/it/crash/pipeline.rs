@@ -1,7 +1,7 @@
 //! Commits that are handed in before others are acknowledged, and waited for in any order, or never.
 
-use annals::storage::simulated::{Rng, is_power_off};
 use annals::{BackfillMode, Database, ErrorKind, Level, Pending};
+use annals_simulated::{Rng, is_power_off};
 
 use super::changes::write;
 use super::history::State;

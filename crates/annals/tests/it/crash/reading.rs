@@ -1,7 +1,7 @@
 //! Reads that fail or give a wrong bit once: while opening, and while a program runs.
 
-use annals::storage::simulated::{ReadFault, SimulatedDisk};
 use annals::{Database, ErrorKind};
+use annals_simulated::{ReadFault, SimulatedDisk};
 
 use super::explore::{Explorer, Make, run};
 use super::history::{Checked, History};

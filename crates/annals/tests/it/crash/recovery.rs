@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use annals::journal::format::hash;
 use annals::storage::Directory;
-use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::{ErrorKind, Options, Recovery};
+use annals_simulated::{Rng, SimulatedClock, SimulatedDisk};
 
 use super::explore::run;
 use super::history::History;

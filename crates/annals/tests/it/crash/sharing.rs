@@ -3,7 +3,7 @@
 
 use annals::BackfillMode;
 use annals::journal::format::hash;
-use annals::storage::simulated::{Fault, Rng, SimulatedDisk};
+use annals_simulated::{Fault, Rng, SimulatedDisk};
 
 use super::crew::{Act, Crew};
 use super::explore::{Explorer, Make};

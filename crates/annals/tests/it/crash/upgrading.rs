@@ -1,7 +1,7 @@
 //! Upgrades of the schema, as a program's next version does them.
 
 use annals::Level;
-use annals::storage::simulated::Rng;
+use annals_simulated::Rng;
 
 use super::changes::{custom, plan_upgrade};
 use super::history::State;

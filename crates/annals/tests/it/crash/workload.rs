@@ -1,8 +1,8 @@
 //! Small mixed workloads: what is done to a database until something goes wrong.
 
 use annals::reports::Older;
-use annals::storage::simulated::Rng;
 use annals::{BackfillMode, Level};
+use annals_simulated::Rng;
 
 /// One thing that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

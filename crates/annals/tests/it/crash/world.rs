@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_off};
 use annals::storage::{Clock, Directory};
 use annals::{Database, Error, ErrorKind, Level, Options, Transaction};
+use annals_simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_off};
 
 use super::changes::{define, erase, parts, stream, write, write_sized};
 use super::history::{Checked, History, State, is_off};

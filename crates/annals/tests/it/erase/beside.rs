@@ -5,8 +5,8 @@ use std::sync::Arc;
 use annals::inspection::scan_in;
 use annals::reports::Older;
 use annals::storage::Directory;
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::{BackfillMode, ErrorKind};
+use annals_simulated::{SimulatedClock, SimulatedDisk};
 use annals_tools::Erase;
 
 use super::{

@@ -2,8 +2,8 @@
 
 use annals::reports::Older;
 use annals::storage::Directory;
-use annals::storage::simulated::{Fault, Rng, SimulatedDisk, is_power_off};
 use annals::{ErrorKind, FieldNumber, RowId, TableNumber};
+use annals_simulated::{Fault, Rng, SimulatedDisk, is_power_off};
 use annals_tools::Erase;
 
 use super::{PERSON, content, erase, journal, leaks, log, of, try_open};

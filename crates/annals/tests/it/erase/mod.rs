@@ -12,11 +12,11 @@ use annals::event::{Event, Script};
 use annals::inspection::scan_in;
 use annals::reports::Older;
 use annals::storage::Directory;
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::{
     BackfillMode, Command, Committed, Database, ErrorKind, FieldNumber, IndexNumber, Options,
     Result, RowId, Schema, Sink, Snapshot, TableNumber, Transaction, Type, ValueRef,
 };
+use annals_simulated::{SimulatedClock, SimulatedDisk};
 use annals_tools::{Erase, Erased};
 
 const NAME: &str = "db";

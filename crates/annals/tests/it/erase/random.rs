@@ -7,11 +7,11 @@ use annals::event::{Event, Script, Vector};
 use annals::inspection::scan_in;
 use annals::model::OnDelete;
 use annals::reports::Older;
-use annals::storage::simulated::{Rng, SimulatedDisk};
 use annals::{
     BackfillMode, Blob, Command, Committed, Database, ErrorKind, FieldNumber, Options, Result,
     RowId, Schema, Sink, TableNumber, Transaction, Type, Value, ValueRef,
 };
+use annals_simulated::{Rng, SimulatedDisk};
 use annals_tools::Erase;
 
 use super::{NAME, NOW, content, erase, try_open};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use annals::storage::Directory as _;
-use annals::storage::simulated::SimulatedDisk;
 use annals::{Command, Custom, Error, ErrorKind, Level, Options, Schema, Transaction};
 use annals_schema::{Relation, compare};
+use annals_simulated::SimulatedDisk;
 
 use super::NAME;
 use super::draw;

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use annals::reports::BackfillOutcome;
-use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory};
 use annals::{BackfillMode, Database, Level, Options, Reader, Snapshot, Timestamp, Txid};
+use annals_simulated::{Rng, SimulatedClock, SimulatedDisk};
 
 use super::journal::{self, Commit};
 use super::model::Model;

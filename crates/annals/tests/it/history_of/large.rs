@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use annals::event::Vector;
 use annals::reports::Older;
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
     BackfillMode, Command, FieldNumber, RowId, TableNumber, Transaction, Type, Value, ValueRef,
 };
+use annals_simulated::SimulatedClock;
 use annals_tools::Erase;
 
 use super::{NAME, compare_each, open, options};

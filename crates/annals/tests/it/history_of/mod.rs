@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::storage::MemoryDirectory;
-use annals::storage::simulated::SimulatedClock;
 use annals::{
     Command, Database, ErrorKind, FieldNumber, History, Moment, Options, Reader, Result, RowId,
     TableNumber, Timestamp, Type, Version,
 };
+use annals_simulated::SimulatedClock;
 
 use self::oracle::{Dated, Oracle};
 

@@ -414,7 +414,7 @@ fn name(code: u8, letter: char, number: u32) -> Vec<u8> {
 
 #[test]
 fn random_events_with_right_checksums_never_panic() {
-    let mut rng = annals::storage::simulated::Rng::new(4);
+    let mut rng = annals_simulated::Rng::new(4);
     let rounds = if journals::thorough() { 20_000 } else { 2000 };
     let base = journals::write("base", 5, &[Level::Checksummed; 9], None, true);
     for round in 0..rounds {

@@ -2,7 +2,7 @@
 
 use annals::Level;
 use annals::inspection::inspect_in;
-use annals::storage::simulated::Rng;
+use annals_simulated::Rng;
 
 use super::journals::{Journal, NAME, Tolerance, install, journals, judge, thorough, write};
 

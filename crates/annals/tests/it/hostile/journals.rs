@@ -7,13 +7,13 @@ use std::sync::Arc;
 use annals::event::Event;
 use annals::inspection::{inspect_in, scan_in};
 use annals::model::OnDelete;
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
     Blob, Command, Committed, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level, Options,
     Reader, Recovery, RowId, Schema, Sink, Snapshot, TableNumber, Timestamp, Transaction, Type,
     Value, ValueRef, View,
 };
+use annals_simulated::SimulatedClock;
 
 pub(crate) const NAME: &str = "some.annals";
 

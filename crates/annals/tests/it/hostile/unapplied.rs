@@ -10,12 +10,12 @@ use annals::journal::format::{
     LIVE_COPY_AT, hash,
 };
 use annals::reports::Older;
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
     BackfillMode, Database, ErrorKind, Level, Moment, Options, Reader, Recovery, Result, Retention,
     Txid, ValueRef,
 };
+use annals_simulated::SimulatedClock;
 
 use super::crafted::{Draft, Frame, open_all};
 use super::journals::{CITY, NAME, content, dump, install, open};

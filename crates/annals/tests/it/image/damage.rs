@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use annals::reports::{BackfillProgress, Restarting};
-use annals::storage::simulated::Rng;
 use annals::storage::{Access, Directory, FileDirectory};
 use annals::{
     BackfillMode, Command, Database, Error, ErrorKind, FieldNumber, Options, Result, RowId,
     Snapshot, TableNumber, Transaction, Type, ValueRef,
 };
+use annals_simulated::Rng;
 
 use super::image_of;
 

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use annals::reports::{BackfillProgress, Restarting};
-use annals::storage::simulated::Rng;
 use annals::{BackfillMode, Options, Txid, ValueRef};
+use annals_simulated::Rng;
 
 use super::damage::{
     TAG, UNIT, ask, change, content, copy, damage_each, define, expected, make, reported,

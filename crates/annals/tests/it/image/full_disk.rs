@@ -5,7 +5,7 @@ use std::sync::Arc;
 use annals::BackfillMode;
 use annals::reports::BackfillOutcome;
 use annals::storage::Directory as _;
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 use super::larger::{MUCH, define, options};
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use annals::reports::BackfillOutcome;
-use annals::storage::simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use annals::{
     BackfillMode, Command, Database, ErrorKind, FieldNumber, IndexNumber, Level, Options, RowId,
     TableNumber, Transaction, Type, ValueRef,
 };
+use annals_simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 
 pub(super) const TABLE: TableNumber = TableNumber(0);
 const NAME: FieldNumber = FieldNumber(0);

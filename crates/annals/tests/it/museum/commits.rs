@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::reports::Older;
-use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock as _, Directory, MemoryDirectory, SystemClock};
 use annals::{BackfillMode, Database, ErrorKind, Level, Options, Result, RowId, Txid, ValueRef};
+use annals_simulated::{Rng, SimulatedClock, SimulatedDisk};
 
 use crate::segments::{self, content};
 use crate::shared::{TABLE, define};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use annals::internals::salvage_in;
-use annals::storage::simulated::SimulatedDisk;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{Database, Reader};
+use annals_simulated::SimulatedDisk;
 
 use super::answers::{Answers, Asked, Topics};
 use super::maintenance::{clock, options};

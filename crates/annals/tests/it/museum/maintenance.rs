@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::reports::{Older, Restarting};
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory};
 use annals::{BackfillMode, Database, ErrorKind, Options, Reader, Retention, RowId};
+use annals_simulated::{SimulatedClock, SimulatedDisk};
 use annals_tools::Erase;
 
 use super::answers::{Answers, Asked, Question, Topics, Way};

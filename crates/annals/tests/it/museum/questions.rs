@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use annals::model::OnDelete;
 use annals::storage::MemoryDirectory;
-use annals::storage::simulated::SimulatedClock;
 use annals::{
     BackfillMode, Command, Database, ErrorKind, FieldNumber, IndexNumber, Moment, Options, RowId,
     TableNumber, Timestamp, Txid, Type, ValueRef,
 };
+use annals_simulated::SimulatedClock;
 use annals_tools::Erase;
 
 const A: TableNumber = TableNumber(0);

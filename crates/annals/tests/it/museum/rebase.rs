@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use annals::storage::SystemClock;
-use annals::storage::simulated::SimulatedDisk;
 use annals::{Database, ErrorKind};
 use annals_replica::{Connection, Local, Patience, Rebased, Replica, rebase_journal};
+use annals_simulated::SimulatedDisk;
 
 use super::answers::{Asked, Topics};
 use super::maintenance::{Allowed, Maintained, compare, options};

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals::event::testing::decoded_events;
 use annals::storage::MemoryDirectory;
-use annals::storage::simulated::SimulatedClock;
 use annals::{
     BackfillMode, Command, Database, FieldNumber, IndexNumber, Options, Result, RowId, Snapshot,
     Transaction, Txid, Type, Value,
 };
+use annals_simulated::SimulatedClock;
 
 use super::{NAME, TABLE};
 use crate::store_model::Random;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals::event::{Event, Script};
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{BackfillMode, Committed, Database, Result, Schema, Sink, ValueRef};
+use annals_simulated::SimulatedClock;
 
 use super::{NAME, TABLE, define, options};
 use crate::watched::{Watched, Watcher};

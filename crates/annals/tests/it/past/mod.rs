@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::reports::Restarting;
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
     BackfillMode, BlobReader, Command, Database, FieldNumber, IndexNumber, Options, Result, RowId,
     Snapshot, TableNumber, Transaction, Txid, Type, ValueRef,
 };
+use annals_simulated::SimulatedClock;
 
 use crate::store_model::Random;
 

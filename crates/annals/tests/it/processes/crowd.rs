@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use annals::storage::simulated::Rng;
 use annals::storage::{Clock, Directory, FileDirectory, MemoryDirectory, SystemClock};
 use annals::{Database, Error, ErrorKind, Level, Options, Pending};
+use annals_simulated::Rng;
 
 use super::effort;
 use super::ledger::{NOBODY, Seen, audit, schema, totals, write};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use annals::storage::Directory;
-use annals::storage::simulated::{Fault, Rng, SimulatedDisk};
 use annals::{Database, ErrorKind, Level};
+use annals_simulated::{Fault, Rng, SimulatedDisk};
 
 use super::crowd::{Crowd, Outcome, open};
 use super::effort;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use annals::reports::Older;
-use annals::storage::simulated::Rng;
 use annals::{
     BackfillMode, Changed, Database, ErrorKind, Level, Options, Reader, Subscription, Txid,
 };
+use annals_simulated::Rng;
 
 use super::{effort, work};
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::inspection::inspect;
-use annals::storage::simulated::Rng;
 use annals::{Database, ErrorKind, Options, Recovery};
+use annals_simulated::Rng;
 
 use super::ledger::{Said, Seen, audit};
 use super::{effort, work};

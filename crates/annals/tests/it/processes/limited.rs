@@ -7,11 +7,11 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Bound;
 use std::path::Path;
 
-use annals::storage::simulated::Rng;
 use annals::{
     BackfillMode, Command, Database, FieldNumber, IndexNumber, Level, Options, Result, RowId,
     Snapshot, TableNumber, Transaction, Type, ValueRef,
 };
+use annals_simulated::Rng;
 
 use super::child::{Child, job, say};
 use super::effort;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use annals::inspection::inspect;
 use annals::reports::BackfillOutcome;
-use annals::storage::simulated::Rng;
 use annals::{
     BackfillMode, Backfilled, Command, Database, FieldNumber, IndexNumber, Options, Result, RowId,
     Snapshot, TableNumber, Type, ValueRef,
 };
+use annals_simulated::Rng;
 
 use super::child::{self, Child};
 use super::effort;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use annals::storage::Directory;
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::{Database, Level, Options, Reader};
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 use super::crowd::open;
 use super::ledger::{NOBODY, audit, write};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::reports::Older;
-use annals::storage::simulated::Rng;
 use annals::{BackfillMode, Database, Level, Options};
+use annals_simulated::Rng;
 
 use super::child::{self, Child};
 use super::ledger::{NOBODY, audit, schema, write};

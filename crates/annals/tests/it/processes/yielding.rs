@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use annals::storage::simulated::{Rng, SimulatedClock};
 use annals::storage::{Clock, Directory};
+use annals_simulated::{Rng, SimulatedClock};
 
 use crate::watched::{Watched, Watcher};
 

@@ -93,7 +93,7 @@ fn a_program_sees_the_plan_and_can_say_no() {
     let before = asked.lock().unwrap().len();
     drop(open_with(&ask(ControlFlow::Continue(()), Recovery::ToHard), &disk).unwrap());
     assert_eq!(asked.lock().unwrap().len(), before + 1);
-    let new = annals::storage::simulated::SimulatedDisk::new(5);
+    let new = annals_simulated::SimulatedDisk::new(5);
     let database = open_with(&ask(ControlFlow::Break(()), Recovery::ToHard), &new).unwrap();
     define(&database);
     insert(&database, C);

@@ -9,11 +9,11 @@ pub(crate) mod sweep;
 
 use std::sync::Arc;
 
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::{
     Command, Database, FieldNumber, Level, Options, Recovery, RowId, TableNumber, Type, ValueRef,
     View,
 };
+use annals_simulated::{SimulatedClock, SimulatedDisk};
 
 const NAME: &str = "journal";
 const TABLE: TableNumber = TableNumber(0);

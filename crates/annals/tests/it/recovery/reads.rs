@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{Database, Level, Recovery, RowId, ValueRef};
+use annals_simulated::SimulatedClock;
 
 use super::counting::{Counts, counting};
 use super::{NAME, TABLE, define, options};

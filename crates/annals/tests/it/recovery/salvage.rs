@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use annals::model::OnDelete;
-use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::{
     Command, Committed, Database, ErrorKind, FieldNumber, Level, Options, Recovery, RowId,
     Timestamp, Type, ValueRef,
 };
+use annals_simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals_tools::{Fate, Salvaged};
 
 use super::{NAME, TABLE, TEXT, define, ends, install, open};

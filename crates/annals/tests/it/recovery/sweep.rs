@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::panic::catch_unwind;
 
 use annals::mistakes::{Mistake, make};
-use annals::storage::simulated::{CrashStates, Rng, SimulatedDisk};
 use annals::{Database, Level, Recovery};
+use annals_simulated::{CrashStates, Rng, SimulatedDisk};
 
 use super::{NAME, define, ids, insert, install, open};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use annals::reports::Older;
-use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, FileDirectory, MemoryDirectory};
 use annals::{ErrorKind, Options, Reader};
+use annals_simulated::{Fault, SimulatedClock, SimulatedDisk};
 
 use super::{COPY, assert_same};
 use crate::segments::{NAME, NOW, content, define, split, write};

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use annals::reports::Older;
-use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{Database, ErrorKind, Level, Options, Reader, Result};
+use annals_simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 
 use super::{COPY, bytes, push};
 use crate::segments::{NAME, NOW, content, define, open};

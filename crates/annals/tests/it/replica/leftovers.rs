@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Clock, Directory, Hold, Lock, MemoryDirectory};
 use annals::{ErrorKind, Options, Reader, Result, RowId};
+use annals_simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals_tools::{Copied, Erase};
 
 use super::COPY;

@@ -11,9 +11,9 @@ mod refused;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{Options, Reader};
+use annals_simulated::SimulatedClock;
 use annals_tools::Push;
 
 use crate::segments::{NAME, content, history};

@@ -124,7 +124,7 @@ fn a_copy_is_read_while_it_is_brought_forward_and_written_behind_that() {
         assert_eq!(content(&reader.pull().unwrap()), content(&database.read()));
     }
     let options = annals::Options::new().background(false);
-    let clock = || Arc::new(annals::storage::simulated::SimulatedClock::new(3));
+    let clock = || Arc::new(annals_simulated::SimulatedClock::new(3));
     let directory: Arc<dyn Directory> = Arc::new(to.clone());
     let busy = options.open_in(Arc::clone(&directory), COPY, clock()).unwrap_err();
     assert_eq!(busy.kind(), annals::ErrorKind::Busy);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use annals::ErrorKind;
 use annals::reports::Older;
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
+use annals_simulated::SimulatedClock;
 
 use super::{COPY, bytes, push, segments};
 use crate::segments::{NOW, define, open, options, split, write};

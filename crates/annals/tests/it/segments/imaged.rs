@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::reports::{BackfillOutcome, Older, Restarting};
-use annals::storage::simulated::{Rng, SimulatedClock};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{BackfillMode, Database, ErrorKind, Options, Reader, Retention, Txid};
+use annals_simulated::{Rng, SimulatedClock};
 
 use super::{NAME, NOW, content, define, history, open, options, split, try_replay, write};
 

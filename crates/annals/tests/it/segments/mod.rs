@@ -15,12 +15,12 @@ use std::time::Duration;
 use annals::event::{Event, Script};
 use annals::inspection::scan_in;
 use annals::reports::Older;
-use annals::storage::simulated::{Rng, SimulatedClock};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
     Command, Committed, Database, FieldNumber, Options, Result, Schema, Sink, Snapshot,
     TableNumber, Transaction, Type, ValueRef,
 };
+use annals_simulated::{Rng, SimulatedClock};
 
 pub(crate) const TABLE: TableNumber = TableNumber(0);
 pub(crate) const NAME: &str = "db";

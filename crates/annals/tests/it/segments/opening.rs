@@ -45,7 +45,7 @@ fn what_the_image_has_is_not_read_again() {
         let error = super::options().open_in(
             std::sync::Arc::new(many.clone()),
             NAME,
-            std::sync::Arc::new(annals::storage::simulated::SimulatedClock::new(9)),
+            std::sync::Arc::new(annals_simulated::SimulatedClock::new(9)),
         );
         assert!(error.unwrap_err().to_string().contains("is missing"), "{name}");
         // Who only reads needs it for its blobs alone.
@@ -64,7 +64,7 @@ fn a_segment_of_another_journal_is_found_out() {
     let (many, database, _) = split(2);
     drop(database);
     let others = MemoryDirectory::new();
-    let clock = std::sync::Arc::new(annals::storage::simulated::SimulatedClock::new(8));
+    let clock = std::sync::Arc::new(annals_simulated::SimulatedClock::new(8));
     let other = super::options().open_in(std::sync::Arc::new(others.clone()), NAME, clock).unwrap();
     other.write(super::define).unwrap();
     other.close().unwrap();

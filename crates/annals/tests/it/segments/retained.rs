@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::storage::simulated::{Rng, SimulatedClock};
 use annals::storage::{Access, Clock as _, Directory, Hold, Lock, MemoryDirectory, SystemClock};
 use annals::{Database, ErrorKind, FieldNumber, Options, Retention, RowId, ValueRef};
+use annals_simulated::{Rng, SimulatedClock};
 
 use super::{NAME, NOW, TABLE, content, define, open, options, try_open, try_replay};
 
@@ -197,9 +197,9 @@ fn asking_who_reads_keeps_nobody_from_reading() {
 /// A full disk is when history has to go: what the rules let go at once needs no space.
 #[test]
 fn what_may_be_forgotten_at_once_is_forgotten_on_a_full_disk() {
-    let disk = annals::storage::simulated::SimulatedDisk::new(1);
+    let disk = annals_simulated::SimulatedDisk::new(1);
     let clock = || Arc::new(SimulatedClock::new(7));
-    let open = |disk: &annals::storage::simulated::SimulatedDisk| {
+    let open = |disk: &annals_simulated::SimulatedDisk| {
         options().open_in(Arc::new(disk.clone()), NAME, clock()).unwrap()
     };
     let database = open(&disk);
@@ -215,7 +215,7 @@ fn what_may_be_forgotten_at_once_is_forgotten_on_a_full_disk() {
     for skip in 0..40 {
         let disk = disk.fork();
         let database = open(&disk);
-        disk.fail_at(disk.operations() + skip, annals::storage::simulated::Fault::NoSpace);
+        disk.fail_at(disk.operations() + skip, annals_simulated::Fault::NoSpace);
         let done = database.retain(&keep(20), NOW);
         disk.clear_plan();
         let Err(error) = done else { continue };

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use annals::reports::Older;
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
     BackfillMode, Database, FieldNumber, Options, Point, RowId, Snapshot, Transaction, ValueRef,
 };
+use annals_simulated::SimulatedClock;
 use annals_tools::{Fate, Salvaged};
 
 use super::opening::{bytes, put};

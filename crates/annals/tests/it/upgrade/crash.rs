@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use annals::storage::Directory;
-use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::{Database, ErrorKind, Options, Reader, Result};
+use annals_simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 
 use super::{Functions, assert_new, assert_old, fill, new, old};
 

@@ -6,11 +6,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::fact::Fact;
-use super::inode::Inode;
-use super::machine::Machine;
-use super::plan::{Fault, ReadFault};
-use crate::{Access, Directory, Hold, Lock, Storage, check_lockable, check_name, check_writable};
+use crate::fact::Fact;
+use crate::inode::Inode;
+use crate::machine::Machine;
+use crate::plan::{Fault, ReadFault};
+use annals_storage::implementing::{check_lockable, check_name, check_writable};
+use annals_storage::{Access, Directory, Hold, Lock, Storage};
 
 /// The step before an operation.
 type Interruption = Box<dyn FnOnce() + Send>;
@@ -37,18 +38,18 @@ impl SimulatedDisk {
         Self::from_machine(Machine::new(seed, BTreeMap::new(), BTreeMap::new()))
     }
 
-    pub(super) fn from_machine(machine: Machine) -> Self {
+    pub(crate) fn from_machine(machine: Machine) -> Self {
         Self { machine: Arc::new(Mutex::new(machine)), interruption: Arc::default(), process: 0 }
     }
 
-    pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
         let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         machine.acting = self.process;
         machine
     }
 
     /// Applies the plan for the next operation, if there is one.
-    pub(super) fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         let mut interruption = self.interruption.lock().unwrap_or_else(PoisonError::into_inner);
         let operations = self.machine().operations;
         let now = interruption.take_if(|(operation, _)| *operation <= operations);

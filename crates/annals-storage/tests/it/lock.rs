@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::simulated::SimulatedDisk;
-use crate::{Access, Directory, FileDirectory, Hold, Lock, MemoryDirectory};
+use annals_simulated::SimulatedDisk;
+use annals_storage::{Access, Directory, FileDirectory, Hold, Lock, MemoryDirectory};
 
 const LOCKS: [Lock; 7] = [
     Lock::Head,

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Arc, LazyLock};
 
-use super::fact::Fact;
-use crate::holders::Holders;
+use crate::fact::Fact;
+use annals_storage::implementing::Holders;
 
 /// The size in bytes of an atomic write of the disk.
 pub const SECTOR_SIZE: usize = 512;
@@ -14,39 +14,39 @@ pub const SECTOR_SIZE: usize = 512;
 pub const LARGEST_FILE: u64 = 1 << 30;
 
 /// The content of a sector.
-pub(super) type Sector = Arc<[u8; SECTOR_SIZE]>;
+pub(crate) type Sector = Arc<[u8; SECTOR_SIZE]>;
 
 /// Returns the sector of zeros; there is only one in memory.
-pub(super) fn zeros() -> Sector {
+pub(crate) fn zeros() -> Sector {
     static ZEROS: LazyLock<Sector> = LazyLock::new(|| Arc::new([0; SECTOR_SIZE]));
     Arc::clone(&ZEROS)
 }
 
 /// Returns how many sectors a file of this length has.
-pub(super) fn sectors_of(len: u64) -> usize {
+pub(crate) fn sectors_of(len: u64) -> usize {
     usize::try_from(len.div_ceil(SECTOR_SIZE as u64)).unwrap_or(usize::MAX)
 }
 
 /// One file: a length and sectors.
 #[derive(Debug)]
-pub(super) struct Inode {
-    pub(super) length: Fact<u64>,
+pub(crate) struct Inode {
+    pub(crate) length: Fact<u64>,
     /// At least as many as any possible length needs.
-    pub(super) sectors: Vec<Fact<Sector>>,
-    pub(super) holders: Holders,
-    pub(super) handles: usize,
+    pub(crate) sectors: Vec<Fact<Sector>>,
+    pub(crate) holders: Holders,
+    pub(crate) handles: usize,
     /// True if its length is fixed.
-    pub(super) is_device: bool,
+    pub(crate) is_device: bool,
 }
 
 impl Inode {
     /// Makes an empty file whose length is on the disk.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_content(0, Vec::new())
     }
 
     /// Makes a file that is wholly on the disk.
-    pub(super) fn with_content(len: u64, sectors: Vec<Fact<Sector>>) -> Self {
+    pub(crate) fn with_content(len: u64, sectors: Vec<Fact<Sector>>) -> Self {
         Self {
             length: Fact::flushed(len),
             sectors,
@@ -57,22 +57,22 @@ impl Inode {
     }
 
     /// Returns the same file, with all that may be found of it, but open nowhere.
-    pub(super) fn closed(&self) -> Self {
+    pub(crate) fn closed(&self) -> Self {
         let (length, sectors) = (self.length.clone(), self.sectors.clone());
         let is_device = self.is_device;
         Self { length, sectors, holders: Holders::default(), handles: 0, is_device }
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         *self.length.newest()
     }
 
     /// Returns the bytes that the file takes on the disk.
-    pub(super) fn space(&self) -> u64 {
+    pub(crate) fn space(&self) -> u64 {
         (sectors_of(self.len()) * SECTOR_SIZE) as u64
     }
 
-    pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let rest = usize::try_from(self.len().saturating_sub(offset)).unwrap_or(usize::MAX);
         let count = rest.min(buffer.len());
         let mut done = 0;
@@ -87,7 +87,7 @@ impl Inode {
         done
     }
 
-    pub(super) fn write(&mut self, at: u64, offset: u64, data: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, at: u64, offset: u64, data: &[u8]) -> io::Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl Inode {
         Ok(())
     }
 
-    pub(super) fn set_len(&mut self, at: u64, len: u64) -> io::Result<()> {
+    pub(crate) fn set_len(&mut self, at: u64, len: u64) -> io::Result<()> {
         if len > LARGEST_FILE {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -135,7 +135,7 @@ impl Inode {
         }
     }
 
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.length.flush();
         self.sectors.iter_mut().for_each(Fact::flush);
         if self.length.is_certain() {
@@ -143,7 +143,7 @@ impl Inode {
         }
     }
 
-    pub(super) fn fail_flush(&mut self) {
+    pub(crate) fn fail_flush(&mut self) {
         self.length.fail_flush();
         self.sectors.iter_mut().for_each(Fact::fail_flush);
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn reads_agree_with_a_vector_of_bytes() {
         let (mut inode, mut model) = (Inode::new(), Vec::new());
-        let mut rng = super::super::Rng::new(5);
+        let mut rng = crate::Rng::new(5);
         for at in 1..500 {
             let offset = rng.index(3000);
             if rng.percent(20) {

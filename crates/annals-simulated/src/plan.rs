@@ -41,38 +41,38 @@ pub enum ReadFault {
 
 /// All that is to go wrong.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FaultPlan {
-    pub(super) crash_at: Option<u64>,
+pub(crate) struct FaultPlan {
+    pub(crate) crash_at: Option<u64>,
     /// At which operation the process dies whose it is, and how that one fails.
-    pub(super) kill_at: Option<(u64, Fault)>,
+    pub(crate) kill_at: Option<(u64, Fault)>,
     faults: BTreeMap<u64, Fault>,
     fault_from: Option<(u64, Fault)>,
     read_faults: BTreeMap<u64, ReadFault>,
     /// How many bytes the disk holds.
-    pub(super) space: Option<u64>,
+    pub(crate) space: Option<u64>,
     /// During which operations nothing is left of it.
     full: Option<Range<u64>>,
 }
 
 impl FaultPlan {
-    pub(super) fn add(&mut self, operation: u64, fault: Fault) {
+    pub(crate) fn add(&mut self, operation: u64, fault: Fault) {
         self.faults.insert(operation, fault);
     }
 
-    pub(super) fn add_from(&mut self, operation: u64, fault: Fault) {
+    pub(crate) fn add_from(&mut self, operation: u64, fault: Fault) {
         self.fault_from = Some((operation, fault));
     }
 
-    pub(super) fn add_read(&mut self, read: u64, fault: ReadFault) {
+    pub(crate) fn add_read(&mut self, read: u64, fault: ReadFault) {
         self.read_faults.insert(read, fault);
     }
 
-    pub(super) fn fill(&mut self, operations: Range<u64>) {
+    pub(crate) fn fill(&mut self, operations: Range<u64>) {
         self.full = Some(operations);
     }
 
     /// Returns how many bytes the disk holds in the operation after which there were `operations`.
-    pub(super) fn space_at(&self, operations: u64) -> Option<u64> {
+    pub(crate) fn space_at(&self, operations: u64) -> Option<u64> {
         let number = operations.saturating_sub(1);
         match &self.full {
             Some(full) if full.contains(&number) => Some(0),
@@ -80,16 +80,16 @@ impl FaultPlan {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    pub(super) fn fault_at(&self, operation: u64) -> Option<Fault> {
+    pub(crate) fn fault_at(&self, operation: u64) -> Option<Fault> {
         let lasting = self.fault_from.filter(|(from, _)| operation >= *from);
         self.faults.get(&operation).copied().or(lasting.map(|(_, fault)| fault))
     }
 
-    pub(super) fn read_fault_at(&self, read: u64) -> Option<ReadFault> {
+    pub(crate) fn read_fault_at(&self, read: u64) -> Option<ReadFault> {
         self.read_faults.get(&read).copied()
     }
 }
@@ -111,7 +111,8 @@ impl std::error::Error for PowerOff {}
 pub fn is_power_off(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        let ours = error.downcast_ref::<crate::Error>().and_then(crate::Error::io_error);
+        let ours =
+            error.downcast_ref::<annals_storage::Error>().and_then(annals_storage::Error::io_error);
         let inner = error.downcast_ref::<io::Error>().or(ours).and_then(io::Error::get_ref);
         if error.is::<PowerOff>() || inner.is_some_and(|inner| inner.is::<PowerOff>()) {
             return true;
@@ -121,19 +122,19 @@ pub fn is_power_off(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-pub(super) fn power_off() -> io::Error {
+pub(crate) fn power_off() -> io::Error {
     io::Error::other(PowerOff)
 }
 
-pub(super) fn input_output() -> io::Error {
+pub(crate) fn input_output() -> io::Error {
     io::Error::other("input/output error (simulated)")
 }
 
-pub(super) fn killed() -> io::Error {
+pub(crate) fn killed() -> io::Error {
     io::Error::other("the process was killed (simulated)")
 }
 
-pub(super) fn no_space() -> io::Error {
+pub(crate) fn no_space() -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, "no space left on the disk (simulated)")
 }
 
@@ -143,9 +144,9 @@ mod tests {
 
     #[test]
     fn the_power_cut_is_known_through_the_library_s_error() {
-        let error = crate::Error::io("flushing the journal", power_off());
+        let error = annals_storage::Error::io("flushing the journal", power_off());
         assert!(is_power_off(&error));
         assert!(is_power_off(&power_off()));
-        assert!(!is_power_off(&crate::Error::io("flushing the journal", input_output())));
+        assert!(!is_power_off(&annals_storage::Error::io("flushing the journal", input_output())));
     }
 }

@@ -21,8 +21,8 @@
 //! 4. The same seed, plan and calls give the same disk, the same transcript and the same errors.
 //!
 //! ```
-//! # mod annals { pub use annals_storage as storage; }
-//! use annals::storage::{Access, Directory, simulated::{Rng, SimulatedDisk}};
+//! use annals_simulated::{Rng, SimulatedDisk};
+//! use annals_storage::{Access, Directory};
 //!
 //! let disk = SimulatedDisk::new(1);
 //! let file = disk.create("journal")?;

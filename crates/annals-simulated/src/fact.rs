@@ -7,7 +7,7 @@
 /// 3. `dropped` means that a failed flush lost the newest value: a flush can cover it only after it
 ///    is set again.
 #[derive(Clone, Debug)]
-pub(super) struct Fact<T> {
+pub(crate) struct Fact<T> {
     newest: T,
     /// The number of the operation that set it, counted from 1; 0 is the last flush.
     newest_at: u64,
@@ -17,17 +17,17 @@ pub(super) struct Fact<T> {
 
 impl<T: Clone + PartialEq> Fact<T> {
     /// Makes a fact that is on the disk.
-    pub(super) fn flushed(value: T) -> Self {
+    pub(crate) fn flushed(value: T) -> Self {
         Self { newest: value, newest_at: 0, older: Vec::new(), dropped: false }
     }
 
     /// Returns the value that reads see.
-    pub(super) fn newest(&self) -> &T {
+    pub(crate) fn newest(&self) -> &T {
         &self.newest
     }
 
     /// Sets the value in operation `at`.
-    pub(super) fn set(&mut self, at: u64, value: T) {
+    pub(crate) fn set(&mut self, at: u64, value: T) {
         // Even the same value, set again, is something that the next flush covers.
         self.dropped = false;
         if value != self.newest {
@@ -38,7 +38,7 @@ impl<T: Clone + PartialEq> Fact<T> {
     }
 
     /// Makes the newest value the only one, unless a failed flush dropped it.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if !self.dropped {
             self.older.clear();
             self.newest_at = 0;
@@ -46,17 +46,17 @@ impl<T: Clone + PartialEq> Fact<T> {
     }
 
     /// Drops unflushed values, though an unknown part of them may be on the disk.
-    pub(super) fn fail_flush(&mut self) {
+    pub(crate) fn fail_flush(&mut self) {
         self.dropped = !self.is_certain();
     }
 
     /// True if only one value is possible.
-    pub(super) fn is_certain(&self) -> bool {
+    pub(crate) fn is_certain(&self) -> bool {
         self.older.is_empty()
     }
 
     /// Returns the values that a crash may leave.
-    pub(super) fn open(&self) -> Open<T> {
+    pub(crate) fn open(&self) -> Open<T> {
         let newest = (self.newest_at, self.newest.clone());
         let mut open = Open { choices: Vec::new(), history: Vec::new() };
         for (at, value) in self.older.iter().cloned().chain([newest]) {
@@ -73,11 +73,11 @@ impl<T: Clone + PartialEq> Fact<T> {
 
 /// The values that a crash may leave of one fact.
 #[derive(Clone, Debug)]
-pub(super) struct Open<T> {
+pub(crate) struct Open<T> {
     /// The values, each once; the flushed one first. Never empty.
-    pub(super) choices: Vec<T>,
+    pub(crate) choices: Vec<T>,
     /// When which of the choices was set, in order. Never empty.
-    pub(super) history: Vec<(u64, usize)>,
+    pub(crate) history: Vec<(u64, usize)>,
 }
 
 #[cfg(test)]

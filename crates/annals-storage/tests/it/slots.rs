@@ -3,10 +3,10 @@
 
 use std::io;
 
-use crate::bytes::{Fields, Layout};
-use crate::simulated::{Rng, SimulatedDisk};
-use crate::slots::{Copies, Record, Slots, newest, older};
-use crate::{Access, Directory};
+use annals_simulated::{Rng, SimulatedDisk};
+use annals_storage::bytes::{Fields, Layout};
+use annals_storage::slots::{Copies, Record, Slots, newest, older};
+use annals_storage::{Access, Directory};
 
 const NAME: &str = "slots";
 const SLOTS: Slots<2> = Slots { at: [4096, 8192], copies_at: [512, 1024] };
@@ -181,6 +181,6 @@ fn slots_are_read_again_only_while_one_may_be_being_written() {
     assert_eq!((newest(&found.copies), older(&found.copies)), (Some(&Tested(7)), 0));
     SLOTS.write_copy(&*file, 0, 0, &encode(8)).unwrap();
     let (count, found) = reads();
-    assert_eq!((count, crate::slots::torn(&found.copies)), (16, [true, false]));
+    assert_eq!((count, annals_storage::slots::torn(&found.copies)), (16, [true, false]));
     assert_eq!(newest(&found.copies), Some(&Tested(8)));
 }

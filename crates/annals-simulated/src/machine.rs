@@ -3,25 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::Rng;
-use super::fact::Fact;
-use super::inode::{Inode, LARGEST_FILE, SECTOR_SIZE};
-use super::plan::{Fault, FaultPlan, ReadFault, input_output, killed, no_space, power_off};
-use crate::check_fixed_len;
+use crate::Rng;
+use crate::fact::Fact;
+use crate::inode::{Inode, LARGEST_FILE, SECTOR_SIZE};
+use crate::plan::{Fault, FaultPlan, ReadFault, input_output, killed, no_space, power_off};
+use annals_storage::implementing::check_fixed_len;
 
 /// A disk with one directory, its plan of faults, and its transcript.
 #[derive(Debug)]
-pub(super) struct Machine {
-    pub(super) seed: u64,
-    pub(super) inodes: BTreeMap<u64, Inode>,
-    pub(super) names: BTreeMap<String, Fact<Option<u64>>>,
-    pub(super) plan: FaultPlan,
-    pub(super) operations: u64,
-    pub(super) reads: u64,
-    pub(super) transcript: Vec<String>,
-    pub(super) is_off: bool,
+pub(crate) struct Machine {
+    pub(crate) seed: u64,
+    pub(crate) inodes: BTreeMap<u64, Inode>,
+    pub(crate) names: BTreeMap<String, Fact<Option<u64>>>,
+    pub(crate) plan: FaultPlan,
+    pub(crate) operations: u64,
+    pub(crate) reads: u64,
+    pub(crate) transcript: Vec<String>,
+    pub(crate) is_off: bool,
     /// The process that does the next thing.
-    pub(super) acting: u64,
+    pub(crate) acting: u64,
     dead: BTreeSet<u64>,
     next_process: u64,
     next_inode: u64,
@@ -30,7 +30,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(
+    pub(crate) fn new(
         seed: u64,
         inodes: BTreeMap<u64, Inode>,
         names: BTreeMap<String, Fact<Option<u64>>>,
@@ -55,7 +55,7 @@ impl Machine {
     }
 
     /// Returns a copy without open files and faults.
-    pub(super) fn fork(&self) -> Self {
+    pub(crate) fn fork(&self) -> Self {
         let inodes = self.inodes.iter().map(|(number, inode)| (*number, inode.closed()));
         let mut fork = Self::new(self.seed, inodes.collect(), self.names.clone());
         fork.operations = self.operations;
@@ -66,7 +66,7 @@ impl Machine {
     }
 
     /// Fails if the power is off, or the process is dead.
-    pub(super) fn check_power(&self) -> io::Result<()> {
+    pub(crate) fn check_power(&self) -> io::Result<()> {
         match self.is_off {
             true => Err(power_off()),
             false if self.dead.contains(&self.acting) => Err(killed()),
@@ -74,20 +74,20 @@ impl Machine {
         }
     }
 
-    pub(super) const fn new_process(&mut self) -> u64 {
+    pub(crate) const fn new_process(&mut self) -> u64 {
         self.next_process += 1;
         self.next_process - 1
     }
 
     /// Returns the file of a name.
-    pub(super) fn lookup(&self, name: &str) -> io::Result<u64> {
+    pub(crate) fn lookup(&self, name: &str) -> io::Result<u64> {
         self.check_power()?;
         let inode = self.names.get(name).and_then(|binding| *binding.newest());
         inode.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Fails if a name is taken.
-    pub(super) fn check_free(&self, name: &str) -> io::Result<()> {
+    pub(crate) fn check_free(&self, name: &str) -> io::Result<()> {
         match self.lookup(name) {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -105,19 +105,19 @@ impl Machine {
         other.map_or_else(|| format!("{opened_as} (no longer linked)"), |(name, _)| name.clone())
     }
 
-    pub(super) fn leads_to(&self, name: &str, inode: u64) -> bool {
+    pub(crate) fn leads_to(&self, name: &str, inode: u64) -> bool {
         self.names.get(name).is_some_and(|binding| *binding.newest() == Some(inode))
     }
 
-    pub(super) fn count_names(&self, inode: u64) -> usize {
+    pub(crate) fn count_names(&self, inode: u64) -> usize {
         self.names.values().filter(|binding| *binding.newest() == Some(inode)).count()
     }
 
-    pub(super) fn inode(&mut self, number: u64) -> io::Result<&mut Inode> {
+    pub(crate) fn inode(&mut self, number: u64) -> io::Result<&mut Inode> {
         self.inodes.get_mut(&number).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    pub(super) fn new_handle(&mut self, inode: u64) -> u64 {
+    pub(crate) fn new_handle(&mut self, inode: u64) -> u64 {
         if let Some(inode) = self.inodes.get_mut(&inode) {
             inode.handles += 1;
         }
@@ -150,7 +150,7 @@ impl Machine {
     }
 
     /// Changes the directory. In a crash the change was issued, so it may have happened.
-    pub(super) fn change(
+    pub(crate) fn change(
         &mut self,
         line: String,
         apply: impl FnOnce(&mut Self, u64) -> u64,
@@ -167,19 +167,19 @@ impl Machine {
     }
 
     /// Binds a name to a file, or to none.
-    pub(super) fn bind(&mut self, at: u64, name: &str, inode: Option<u64>) {
+    pub(crate) fn bind(&mut self, at: u64, name: &str, inode: Option<u64>) {
         let unbound = || Fact::flushed(None);
         self.names.entry(name.to_owned()).or_insert_with(unbound).set(at, inode);
     }
 
-    pub(super) fn add_inode(&mut self, inode: Inode) -> u64 {
+    pub(crate) fn add_inode(&mut self, inode: Inode) -> u64 {
         let number = self.next_inode;
         self.next_inode += 1;
         self.inodes.insert(number, inode);
         number
     }
 
-    pub(super) fn flush_directory(&mut self) -> io::Result<()> {
+    pub(crate) fn flush_directory(&mut self) -> io::Result<()> {
         let (_, trouble) = self.begin("flush directory".to_owned())?;
         match trouble {
             None | Some(Trouble::Fault(Fault::SplitWrite { .. })) => {
@@ -197,7 +197,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn read(&mut self, inode: u64, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&mut self, inode: u64, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.check_power()?;
         let number = self.reads;
         self.reads += 1;
@@ -215,7 +215,7 @@ impl Machine {
         Ok(count)
     }
 
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         inode: u64,
         name: &str,
@@ -256,7 +256,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn set_len(&mut self, inode: u64, name: &str, len: u64) -> io::Result<()> {
+    pub(crate) fn set_len(&mut self, inode: u64, name: &str, len: u64) -> io::Result<()> {
         self.check_power()?;
         if len > LARGEST_FILE {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -286,7 +286,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn flush(&mut self, inode: u64, name: &str) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, inode: u64, name: &str) -> io::Result<()> {
         self.check_power()?;
         let line = format!("flush {}", self.name_of(inode, name));
         let (_, trouble) = self.begin(line)?;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fact::{Fact, Open};
-use super::inode::{Inode, SECTOR_SIZE, Sector, sectors_of, zeros};
-use super::machine::Machine;
-use super::{Rng, SimulatedDisk};
+use crate::fact::{Fact, Open};
+use crate::inode::{Inode, SECTOR_SIZE, Sector, sectors_of, zeros};
+use crate::machine::Machine;
+use crate::{Rng, SimulatedDisk};
 
 /// All disks that may be found after a crash; each is made on demand.
 ///
@@ -49,7 +49,7 @@ enum Mode {
 }
 
 impl CrashStates {
-    pub(super) fn new(machine: &Machine, garbage: bool) -> Self {
+    pub(crate) fn new(machine: &Machine, garbage: bool) -> Self {
         let names: Vec<_> =
             machine.names.iter().map(|(name, fact)| (name.clone(), fact.open())).collect();
         let reachable =

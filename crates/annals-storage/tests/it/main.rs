@@ -1,4 +1,5 @@
 //! What holds for all storages, and for slots on any of them.
+#![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 
 mod lock;
 mod slots;

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::Rng;
-use crate::Clock;
+use crate::Rng;
+use annals_storage::Clock;
 
 /// When simulated time begins: 2020-09-13T12:26:40Z, in microseconds.
 const BEGINNING: i64 = 1_600_000_000_000_000;
