@@ -160,13 +160,13 @@ fn run_soundly(command: &Command) -> annals::Result<Outcome> {
     let mut ended = run(command);
     if ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::PageLost)
         && command.can_be_repeated()
-        && output::take_back()
     {
+        output::begin_again();
         progress::verify_images();
         ended = run(command);
     }
-    output::let_go();
-    ended
+    let written = output::let_go();
+    ended.and_then(|outcome| written.map(|()| outcome))
 }
 
 /// Runs a script as `annals shell` does with standard input: to its end, or to its first error, after

@@ -3,10 +3,11 @@
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use annals::storage::Interrupts;
 use annals::{Error, ErrorKind, Result};
+use flate2::Crc;
 
 /// Formats a number of items: "1 row", "2 rows", "2 indexes".
 pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
@@ -48,53 +49,106 @@ pub(crate) fn has_lost_reader() -> bool {
     HAS_LOST_READER.load(Ordering::Relaxed)
 }
 
-/// What was written to standard output and isn't there yet; `None`: something is.
-static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(Some(Vec::new()));
-
-fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+/// What was written to standard output. Its beginning is held back until somebody waits for it, so that a command that
+/// failed can be run again; what can't be taken back any more must come again then, and isn't written twice.
+struct Standard {
+    /// What isn't there yet; `None`: something is.
+    held: Option<Vec<u8>>,
+    /// How much is there, in bytes, and its checksum.
+    there: (u64, Crc),
+    /// Of a second run: how much of that must still come, and the checksum of what came.
+    again: (u64, Crc),
 }
 
-/// Returns how much of it is held back, in bytes.
-fn most_held() -> usize {
-    if io::stdout().is_terminal() { BUFFER } else { 16 * BUFFER }
+static STANDARD: LazyLock<Mutex<Standard>> = LazyLock::new(|| {
+    let held = Some(Vec::new());
+    Mutex::new(Standard { held, there: (0, Crc::new()), again: (0, Crc::new()) })
+});
+
+fn standard() -> MutexGuard<'static, Standard> {
+    STANDARD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Standard output. Its beginning is held back until somebody waits for it, so that a command that failed can be run
-/// again.
-struct Standard;
+impl Standard {
+    /// Returns how much of it is held back, in bytes.
+    fn most_held() -> usize {
+        if io::stdout().is_terminal() { BUFFER } else { 16 * BUFFER }
+    }
 
-impl Write for Standard {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut held = held();
-        match &mut *held {
-            Some(held) if held.len() + bytes.len() <= most_held() => {
+        if self.again.0 > 0 {
+            return self.compare(bytes);
+        }
+        match &mut self.held {
+            Some(held) if held.len() + bytes.len() <= Self::most_held() => {
                 held.extend_from_slice(bytes);
                 return Ok(bytes.len());
             }
-            _ => pass(&mut held)?,
+            _ => self.pass()?,
         }
-        io::stdout().write(bytes)
+        let written = io::stdout().write(bytes)?;
+        self.note(bytes.get(..written).unwrap_or(bytes));
+        Ok(written)
+    }
+
+    /// Takes what was written by the first run.
+    fn compare(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (left, seen) = &mut self.again;
+        let len = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+        seen.update(bytes.get(..len).unwrap_or(bytes));
+        *left -= len as u64;
+        if *left == 0 && seen.sum() != self.there.1.sum() {
+            return Err(io::Error::other(DIFFERS));
+        }
+        Ok(len)
+    }
+
+    fn note(&mut self, bytes: &[u8]) {
+        self.there.0 += bytes.len() as u64;
+        self.there.1.update(bytes);
+    }
+
+    fn pass(&mut self) -> io::Result<()> {
+        let Some(held) = self.held.take() else { return Ok(()) };
+        io::stdout().write_all(&held)?;
+        self.note(&held);
+        Ok(())
+    }
+}
+
+const DIFFERS: &str = "a page of the image was lost in the middle of the output, and what came before is not what is \
+                       read now, perhaps because the database was written meanwhile: run the command again";
+
+/// Standard output, as a writer.
+struct ToStandard;
+
+impl Write for ToStandard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        standard().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        pass(&mut held())?;
+        standard().pass()?;
         io::stdout().flush()
     }
 }
 
-fn pass(held: &mut Option<Vec<u8>>) -> io::Result<()> {
-    held.take().map_or(Ok(()), |held| io::stdout().write_all(&held))
+/// Takes back what was written, for a second run of the command; what can't be taken back is left out of that.
+pub(crate) fn begin_again() {
+    let mut standard = standard();
+    standard.again = (standard.there.0, Crc::new());
+    if let Some(held) = &mut standard.held {
+        held.clear();
+    }
 }
 
-/// Takes back what was written; false: some of it can't be.
-pub(crate) fn take_back() -> bool {
-    held().as_mut().map(Vec::clear).is_some()
-}
-
-/// Writes what is held back yet, for a command that has failed.
-pub(crate) fn let_go() {
-    let _ = Standard.flush();
+/// Writes what is held back yet. Fails if a second run wrote less than the first.
+pub(crate) fn let_go() -> Result<()> {
+    let _ = ToStandard.flush();
+    match standard().again.0 {
+        0 => Ok(()),
+        _ => Err(Error::io("can't write to standard output", io::Error::other(DIFFERS))),
+    }
 }
 
 /// Standard output; or its replacement.
@@ -137,7 +191,7 @@ impl Output {
             false => Self {
                 is_standard: true,
                 is_terminal: io::stdout().is_terminal(),
-                ..Self::to(Standard)
+                ..Self::to(ToStandard)
             },
         }
     }

@@ -287,3 +287,32 @@ fn a_lost_page_of_the_image_stops_no_program_twice() {
     }
     assert!(met > 40 && refused > 0, "{met} met, {refused} refused");
 }
+
+/// What was written before the page was met isn't written twice.
+#[test]
+fn a_long_output_goes_on_after_a_lost_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let mut script = "create_table t\nadd_field t text string\n".to_owned();
+    for row in 0..30_000_u64 {
+        let mixed = row.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        script += &format!("insert t \"{mixed:064b}\"\n");
+    }
+    succeed(dir, &["shell", "a.annals"], &script);
+    succeed(dir, &["backfill", "a.annals"], "");
+    let wanted = succeed(dir, &["dump", "a.annals"], "");
+    assert!(wanted.len() > 2 << 20, "more than is held back");
+    let image = dir.join("a.annals-image");
+    let sound = fs::read(&image).unwrap();
+    let mut met = 0;
+    for place in (12_288..sound.len()).step_by(8 * 16_384) {
+        let mut damaged = sound.clone();
+        damaged[place + 12] ^= 1;
+        fs::write(&image, damaged).unwrap();
+        let output = run(dir, &["dump", "a.annals"], b"");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && output.stdout == wanted.as_bytes(), "{place}: {errors}");
+        met += usize::from(errors.contains("damaged"));
+    }
+    assert!(met > 5, "only {met}");
+}
