@@ -12,10 +12,9 @@
 //! 2. All locks are those of the continuation's own file.
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Access, Directory, Hold, Lock, Permissions, Storage, check_writable};
+use super::{Access, Directory, Permissions, Storage, check_writable};
 
 /// How the bytes of a continuation are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +128,10 @@ impl Division {
 }
 
 impl Storage for Continued {
+    fn beneath(&self) -> Option<&dyn Storage> {
+        Some(&*self.own)
+    }
+
     fn len(&self) -> io::Result<u64> {
         let before = self.division.preface + self.division.head;
         Ok(self.division.from + self.own.len()?.saturating_sub(before))
@@ -167,43 +170,11 @@ impl Storage for Continued {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
     }
 
-    fn flush(&self) -> io::Result<()> {
-        self.own.flush()
-    }
-
     fn set_len(&self, len: u64) -> io::Result<()> {
         match len < self.division.from {
             true => check_writable(Access::Read),
             false => self.own.set_len(self.division.own_len(len)),
         }
-    }
-
-    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
-        self.own.try_lock(lock, hold)
-    }
-
-    fn unlock(&self, lock: Lock) -> io::Result<()> {
-        self.own.unlock(lock)
-    }
-
-    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
-        self.own.oldest_pin(roots)
-    }
-
-    fn holder(&self, lock: Lock) -> Option<u32> {
-        self.own.holder(lock)
-    }
-
-    fn is_linked(&self) -> io::Result<bool> {
-        self.own.is_linked()
-    }
-
-    fn may_have_other_names(&self) -> io::Result<bool> {
-        self.own.may_have_other_names()
-    }
-
-    fn is_removed(&self) -> io::Result<bool> {
-        self.own.is_removed()
     }
 
     fn renamed(&self, name: &str) {

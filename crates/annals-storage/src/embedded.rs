@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Access, Directory, Hold, Lock, Storage, check_name, check_writable};
+use super::{Access, Directory, Storage, check_name};
 
 /// A directory of files whose bytes the program holds. A clone is another handle of the same directory.
 #[derive(Clone, Debug, Default)]
@@ -116,35 +115,6 @@ impl Storage for EmbeddedFile {
         Ok(count)
     }
 
-    fn write_at(&self, _offset: u64, _data: &[u8]) -> io::Result<()> {
-        check_writable(Access::Read)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        check_writable(Access::Read)
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        check_writable(Access::Read)
-    }
-
-    /// Nobody writes the bytes, so that every shared lock is free.
-    fn try_lock(&self, _lock: Lock, hold: Hold) -> io::Result<bool> {
-        super::check_lockable(Access::Read, hold).map(|()| true)
-    }
-
-    fn unlock(&self, _lock: Lock) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn oldest_pin(&self, _roots: Range<u64>) -> io::Result<Option<u64>> {
-        Ok(None)
-    }
-
-    fn holder(&self, _lock: Lock) -> Option<u32> {
-        None
-    }
-
     fn is_linked(&self) -> io::Result<bool> {
         Ok(self.is_linked.load(Ordering::Relaxed))
     }
@@ -161,6 +131,7 @@ impl Storage for EmbeddedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Hold, Lock};
 
     #[test]
     fn bytes_are_read_and_never_changed() {

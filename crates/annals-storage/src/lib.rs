@@ -93,7 +93,16 @@ pub use spool::Spool;
 /// Reads see every completed write at once. Only bytes that a completed [`flush`](Storage::flush) covers survive a
 /// power cut. Later ones may survive wholly, partly, or not at all, in any order. All methods take `&self` and may be
 /// called from several threads.
+///
+/// Bytes that can only be read need [`len`](Storage::len) and [`read_at`](Storage::read_at). A view of a file has that
+/// [`beneath`](Storage::beneath) it, and all that it doesn't change.
 pub trait Storage: Send + Sync + Debug {
+    /// Returns the file whose changes, locks and names are those of this one. `None`: it implements these itself, or
+    /// nobody else has it and it can't be changed, so that every shared lock is free.
+    fn beneath(&self) -> Option<&dyn Storage> {
+        None
+    }
+
     /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
 
@@ -108,12 +117,18 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Drops the copies that this handle keeps of a range, because bytes that were read there don't verify: the next
     /// read gets them from the medium. Does nothing unless it is written: only files on other machines have copies.
-    fn drop_copies(&self, _range: Range<u64>) {}
+    fn drop_copies(&self, range: Range<u64>) {
+        if let Some(file) = self.beneath() {
+            file.drop_copies(range);
+        }
+    }
 
     /// Writes all of `data` at `offset`, and makes the file longer if needed. On error any part of it may have been
     /// written. (The implementation continues after a short write of the operating system; one that can't continue is
     /// an error.)
-    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.beneath().map_or_else(refuse_change, |file| file.write_at(offset, data))
+    }
 
     /// Writes many runs, which [`join`] makes, in any order and several at a time; and makes the file longer if
     /// needed. It has the guarantees of [`write_at`](Storage::write_at), not more: a short or interrupted run is
@@ -131,16 +146,20 @@ pub trait Storage: Send + Sync + Debug {
     /// Returns once everything written before the call, and the length, is on permanent storage (`fdatasync`). After
     /// an error the state of the unflushed writes is unknown, and retrying proves nothing. Only a file opened for
     /// writing can be flushed, since not all systems do it for another.
-    fn flush(&self) -> io::Result<()>;
+    fn flush(&self) -> io::Result<()> {
+        self.beneath().map_or_else(refuse_change, |file| file.flush())
+    }
 
     /// Makes the file shorter, or longer with zeros. `Unsupported` if the length
     /// [can't change](Storage::has_fixed_len), unless it is that already.
-    fn set_len(&self, len: u64) -> io::Result<()>;
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.beneath().map_or_else(refuse_change, |file| file.set_len(len))
+    }
 
     /// True if the length can't change: a raw block device. It may hold anything where it was
     /// never written to, and a write after its end is `StorageFull`.
     fn has_fixed_len(&self) -> bool {
-        false
+        self.beneath().is_some_and(|file| file.has_fixed_len())
     }
 
     /// Tries to take a lock of this file; returns whether this handle has it now. It ends with
@@ -151,38 +170,55 @@ pub trait Storage: Send + Sync + Debug {
     /// # Errors
     /// `InvalidInput` if this handle holds the lock in the other mode, which it must release first; `Unsupported` for
     /// other locks than [`Lock::Head`] if the system has no locks on parts of a file.
-    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool>;
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
+        match self.beneath() {
+            Some(file) => file.try_lock(lock, hold),
+            None => check_lockable(Access::Read, hold).map(|()| true),
+        }
+    }
 
     /// Releases a lock at once, though handles of this `Storage` continue reading. Nothing if it isn't held.
-    fn unlock(&self, lock: Lock) -> io::Result<()>;
+    fn unlock(&self, lock: Lock) -> io::Result<()> {
+        self.beneath().map_or(Ok(()), |file| file.unlock(lock))
+    }
 
     /// Returns the least of these numbers whose [`Lock::Pin`] is held, through this handle or any other. Holds no
     /// lock after the call. An attempt to acquire one of them meanwhile may be refused, and must be retried.
     ///
     /// # Errors
     /// `Unsupported` where the system knows no locks on parts of a file.
-    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>>;
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.beneath().map_or(Ok(None), |file| file.oldest_pin(roots))
+    }
 
     /// Returns the process that holds a lock, if the system reports it, for messages. It may scan all processes:
     /// milliseconds.
-    fn holder(&self, lock: Lock) -> Option<u32>;
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.beneath()?.holder(lock)
+    }
 
     /// Returns true if its name still refers to the file.
-    fn is_linked(&self) -> io::Result<bool>;
+    fn is_linked(&self) -> io::Result<bool> {
+        self.beneath().map_or(Ok(false), |file| file.is_linked())
+    }
 
     /// True if the file may have other names than its own. This detects names that a power cut left after a removal.
     fn may_have_other_names(&self) -> io::Result<bool> {
-        Ok(true)
+        self.beneath().map_or(Ok(true), |file| file.may_have_other_names())
     }
 
     /// True if the file has no name any more: it was removed, or replaced by another one, and goes when it is closed.
     fn is_removed(&self) -> io::Result<bool> {
-        Ok(false)
+        self.beneath().map_or(Ok(false), |file| file.is_removed())
     }
 
     /// Records the new name of the file in its directory: [`is_linked`](Storage::is_linked) checks that name from
     /// now on.
-    fn renamed(&self, name: &str);
+    fn renamed(&self, name: &str) {
+        if let Some(file) = self.beneath() {
+            file.renamed(name);
+        }
+    }
 }
 
 /// A lock of a file. No lock blocks reading or writing.
@@ -336,6 +372,10 @@ fn copy_bytes(from: &dyn Storage, to: &dyn Storage) -> io::Result<()> {
         to.write_at(at, &bytes[..read])?;
         at += read as u64;
     }
+}
+
+fn refuse_change() -> io::Result<()> {
+    check_writable(Access::Read)
 }
 
 /// Refuses a text that can't be the name of a file in one directory on any system.

@@ -180,14 +180,6 @@ impl Storage for Handle {
         }
     }
 
-    fn oldest_pin(&self, _roots: Range<u64>) -> io::Result<Option<u64>> {
-        Ok(None)
-    }
-
-    fn holder(&self, _lock: Lock) -> Option<u32> {
-        None
-    }
-
     fn is_linked(&self) -> io::Result<bool> {
         Ok(self.is_linked.load(Ordering::Relaxed))
     }

@@ -3,10 +3,9 @@
 //! Invariant: the bytes are all in `memory`, or, once there is a `file`, all in that, from its beginning on.
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Access, Directory, Hold, Lock, Storage, check_writable};
+use super::{Directory, Storage};
 
 /// So many bytes stay in memory.
 const MOST_IN_MEMORY: usize = 8 << 20;
@@ -166,40 +165,6 @@ impl Storage for Spool {
         buffer[..found.len()].copy_from_slice(found);
         Ok(found.len())
     }
-
-    fn write_at(&self, _offset: u64, _data: &[u8]) -> io::Result<()> {
-        check_writable(Access::Read)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        check_writable(Access::Read)
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        check_writable(Access::Read)
-    }
-
-    fn try_lock(&self, _lock: Lock, hold: Hold) -> io::Result<bool> {
-        super::check_lockable(Access::Read, hold).map(|()| true)
-    }
-
-    fn unlock(&self, _lock: Lock) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn oldest_pin(&self, _roots: Range<u64>) -> io::Result<Option<u64>> {
-        Ok(None)
-    }
-
-    fn holder(&self, _lock: Lock) -> Option<u32> {
-        None
-    }
-
-    fn is_linked(&self) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    fn renamed(&self, _name: &str) {}
 }
 
 #[cfg(test)]

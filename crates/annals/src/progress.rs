@@ -4,11 +4,11 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::storage::{Hold, Lock, Storage};
+use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
 /// The current phase of work on a journal.
@@ -170,6 +170,10 @@ impl<'s> Watched<'s> {
 }
 
 impl Storage for Watched<'_> {
+    fn beneath(&self) -> Option<&dyn Storage> {
+        Some(self.storage)
+    }
+
     fn len(&self) -> io::Result<u64> {
         self.storage.len()
     }
@@ -183,53 +187,5 @@ impl Storage for Watched<'_> {
             true => Err(io::Error::other("stopped")),
             false => Ok(read),
         }
-    }
-
-    fn drop_copies(&self, range: Range<u64>) {
-        self.storage.drop_copies(range);
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.storage.write_at(offset, data)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.storage.flush()
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.storage.set_len(len)
-    }
-
-    fn has_fixed_len(&self) -> bool {
-        self.storage.has_fixed_len()
-    }
-
-    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
-        self.storage.try_lock(lock, hold)
-    }
-
-    fn unlock(&self, lock: Lock) -> io::Result<()> {
-        self.storage.unlock(lock)
-    }
-
-    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
-        self.storage.oldest_pin(roots)
-    }
-
-    fn holder(&self, lock: Lock) -> Option<u32> {
-        self.storage.holder(lock)
-    }
-
-    fn is_linked(&self) -> io::Result<bool> {
-        self.storage.is_linked()
-    }
-
-    fn may_have_other_names(&self) -> io::Result<bool> {
-        self.storage.may_have_other_names()
-    }
-
-    fn renamed(&self, name: &str) {
-        self.storage.renamed(name);
     }
 }

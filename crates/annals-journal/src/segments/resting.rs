@@ -134,24 +134,8 @@ impl Storage for Resting {
         self.open()?.read_at(offset, buffer)
     }
 
-    fn write_at(&self, _offset: u64, _data: &[u8]) -> io::Result<()> {
-        only_read()
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        only_read()
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        only_read()
-    }
-
     fn try_lock(&self, _lock: Lock, _hold: Hold) -> io::Result<bool> {
         only_read()
-    }
-
-    fn unlock(&self, _lock: Lock) -> io::Result<()> {
-        Ok(()) // it has none
     }
 
     fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
@@ -165,8 +149,6 @@ impl Storage for Resting {
     fn is_linked(&self) -> io::Result<bool> {
         self.open()?.is_linked()
     }
-
-    fn renamed(&self, _name: &str) {}
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use annals::internals::{JournalFileKind, head_up_to, segment_number};
 use annals::{Cursor, Result};
 use annals_storage::bytes::hash;
 use annals_storage::sync::lock;
-use annals_storage::{Access, Clock as _, Directory, Hold, Lock, Storage, SystemClock};
+use annals_storage::{Access, Clock as _, Directory, Storage, SystemClock};
 
 use super::cache::{BLOCK, Cache, Key};
 use super::fetch::{Fetch, replaced};
@@ -339,44 +339,10 @@ impl Storage for Open {
         }
     }
 
-    fn write_at(&self, _offset: u64, _data: &[u8]) -> io::Result<()> {
-        Err(unchangeable())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        Err(unchangeable())
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        Err(unchangeable())
-    }
-
-    /// The source keeps what is read; nobody else removes it.
-    fn try_lock(&self, _lock: Lock, hold: Hold) -> io::Result<bool> {
-        match hold {
-            Hold::Shared => Ok(true),
-            Hold::Exclusive => Err(unchangeable()),
-        }
-    }
-
-    fn unlock(&self, _lock: Lock) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn oldest_pin(&self, _roots: Range<u64>) -> io::Result<Option<u64>> {
-        Ok(None)
-    }
-
-    fn holder(&self, _lock: Lock) -> Option<u32> {
-        None
-    }
-
     fn is_linked(&self) -> io::Result<bool> {
         let there = self.remote.file(self.file.kind)?;
         Ok(there.is_some_and(|there| Arc::ptr_eq(&there, &self.file)))
     }
-
-    fn renamed(&self, _name: &str) {}
 }
 
 /// A handle of the directory.

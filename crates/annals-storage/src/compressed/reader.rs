@@ -1,12 +1,11 @@
 //! Reading a compressed file as if it were unpacked.
 
 use std::io;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layout::{BlockEntry, CompressedHead, ENTRY_LEN, HEAD_LEN, VERSION};
 use crate::bytes::hash;
-use crate::{Hold, Lock, Storage};
+use crate::Storage;
 
 /// How many unpacked blocks are kept.
 const KEPT: usize = 16;
@@ -101,6 +100,10 @@ fn read_only() -> io::Error {
 }
 
 impl Storage for Unpacked {
+    fn beneath(&self) -> Option<&dyn Storage> {
+        Some(&*self.file)
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.head.len)
     }
@@ -136,33 +139,5 @@ impl Storage for Unpacked {
 
     fn set_len(&self, _: u64) -> io::Result<()> {
         Err(read_only())
-    }
-
-    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
-        self.file.try_lock(lock, hold)
-    }
-
-    fn unlock(&self, lock: Lock) -> io::Result<()> {
-        self.file.unlock(lock)
-    }
-
-    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
-        self.file.oldest_pin(roots)
-    }
-
-    fn holder(&self, lock: Lock) -> Option<u32> {
-        self.file.holder(lock)
-    }
-
-    fn is_linked(&self) -> io::Result<bool> {
-        self.file.is_linked()
-    }
-
-    fn may_have_other_names(&self) -> io::Result<bool> {
-        self.file.may_have_other_names()
-    }
-
-    fn renamed(&self, name: &str) {
-        self.file.renamed(name);
     }
 }
