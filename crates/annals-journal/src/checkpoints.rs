@@ -1,12 +1,11 @@
 //! Checkpoints: the written, acknowledged and flushed positions of the journal; slots, live block, space.
 //!
 //! Invariants
-//! 1. `durable` only grows, and only after a flush returned that began when the frames up to it
-//!    were written.
-//! 2. A slot is written only with a point at or before `durable`, and only as [`HardSlots`] has it.
+//! 1. `durable` only grows, and only after a flush has returned that began when all frames up to it were written.
+//! 2. A slot is written only with a point at or before `durable`, and by the invariants of [`HardSlots`].
 //! 3. After a flush failed, `poison` is set permanently: no further frame, slot or flush.
-//! 4. The first frame of a handle is written only once both slots hold a secret that this handle drew:
-//!    `secret` is that, and `has_secret` says so.
+//! 4. The first frame of a handle is written only once both slots hold a secret that this handle drew. `has_secret`
+//!    is true then, and `secret` is that one.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,12 +20,12 @@ use crate::{Error, ErrorKind, Result};
 pub(super) use annals_storage::sync::lock;
 use annals_storage::{Storage, step};
 
-/// The journal has at most about this many flushed bytes after those that a slot speaks of.
+/// A slot is written when this many flushed bytes follow the point of the newest one.
 pub(super) const SLOT_LAG: u64 = 1 << 20;
-/// Soft commits are flushed in the background when there is more of them than this.
+/// Soft commits are flushed in the background when they have at least this many bytes.
 const SOFT_LAG: u64 = 16 << 20;
 
-/// The first number of a flush.
+/// The number of the first flush.
 pub(super) const FLUSHES_AT_FIRST: u64 = 1;
 
 /// The state shared by the writer and the checkpointer.
@@ -44,9 +43,9 @@ pub struct Checkpoints {
     flushing: Mutex<()>,
     flushes_begun: AtomicU64,
     flushes_done: AtomicU64,
-    /// The data frames written by a transaction that will be durable, and the part of them that a flush ahead of its
-    /// commit covers.
+    /// The end of the data frames of an open transaction that will be durable.
     streamed: AtomicU64,
+    /// The value of `streamed` at the last flush ahead of a commit.
     flushed_ahead: AtomicU64,
     /// Why nothing is written any more: `Poisoned` by a failure, or another kind with the whole error.
     poison: OnceLock<(ErrorKind, String)>,

@@ -1,4 +1,4 @@
-//! The steps of each commit level after its frames are written. `docs/crash.md` argues why they do.
+//! The steps of each commit level after its frames are written. `docs/crash.md` argues why they suffice.
 
 use annals_storage::step;
 

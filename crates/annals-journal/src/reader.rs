@@ -186,7 +186,7 @@ impl<'s> FrameReader<'s> {
         }
         let secret = slots().max_by_key(|slot| slot.sequence).map(|slot| slot.secret);
         let len = self.storage.len()?;
-        // It examines the bytes read already: wrong chains must not cause repeated reads of each piece.
+        // It takes over the window of bytes: else each wrong chain would read them again.
         let mut ahead = Self {
             segment: self.segment,
             window: std::mem::take(&mut self.window),

@@ -6,11 +6,13 @@
 //! 1. save the tail beside the file, flush it and its directory   (only if a commit may lie in it)
 //! 2. rewrite what was accepted beyond the slot                   (the page cache may show more than
 //!                                                                 the disk holds, also as zeros)
-//! 3. zero everything after the cut, to the end of the file; flush
-//! 4. write one slot, with a new secret; flush; write the other; flush
+//! 3. flush; write the older slot; flush                          (only if a tail is cut and no slot has the end:
+//!                                                                 a frame of it may be all that proves K)
+//! 4. zero everything after the cut, to the end of the file; flush
+//! 5. write the older slot, with a new secret; flush; write the other; flush
 //! ```
 //!
-//! Before 3 has returned, a crash leaves the same journal to recover. The outcome is the same, or a shorter tail,
+//! Before 4 has returned, a crash leaves the same journal to recover. The outcome is the same, or a shorter tail,
 //! which was never known to be durable.
 
 use super::checkpoints::FLUSHES_AT_FIRST;
@@ -107,7 +109,8 @@ pub fn settle(
     Ok(Settled { recovered, zeroed_to, has_secret: true, slots })
 }
 
-/// Steps 2 to 4. `dirty_to` is the end of the last byte that isn't zero. Returns the end of the zeros, and the slots.
+/// Does steps 2 to 5. `dirty_to` is the end of the last byte that isn't zero. Returns the end of the zeros, and the
+/// slots.
 fn make_durable(
     storage: &dyn Storage,
     survey: &Survey,

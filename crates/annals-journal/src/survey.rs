@@ -287,7 +287,8 @@ impl Survey {
         self.check_slots(before, name)
     }
 
-    /// Takes a seal into account, which is the last frame, right after the last commit.
+    /// Records a seal. Its place is directly after the last commit: a seal elsewhere, or a frame after a seal, is
+    /// damage.
     fn take_seal(&mut self, frame: &Frame<'_>, name: &str) -> Result<()> {
         let is_at_end = self.end.position == frame.header.position && self.sealed.is_none();
         self.sealed = Seal::of(frame).filter(|_| is_at_end && frame.header.is_seal());

@@ -1,8 +1,9 @@
-//! A node: a replica whose transactions come from many threads, which share their way to the other side.
+//! A node: a replica whose transactions come from many threads, which share pushes to the other side.
 //!
-//! While the transactions of one thread are on their way, others queue. The thread of the first of these takes all that have
-//! come meanwhile: they run one after the other, each a transaction of its own, and are pushed together. Only the queue says
-//! who is next: if the threads raced for a lock, the one that has just been served would win it, with its next transaction alone.
+//! While a group of transactions is pushed, others queue. Then the thread whose transaction is first in the queue leads
+//! the next group. It runs all queued transactions one after the other, each as a transaction of its own, and pushes
+//! them together. The queue chooses the leader: if the threads raced for a lock, the thread that was just served would
+//! win it, with its next transaction alone.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,8 +30,8 @@ pub enum Answer {
 const MOST_BYTES: u64 = 256 << 10;
 /// The most transactions of a group.
 const MOST: usize = 1000;
-/// For the threads of the last groups a group waits this part of the time of a push, so that they go together again, and not
-/// by turns.
+/// A group waits for the threads of the last groups, at most for the time of a push divided by this. So they share a
+/// push again, instead of taking turns.
 const PART: u32 = 8;
 /// The longest such wait.
 const LONGEST: Duration = Duration::from_millis(1);
@@ -117,7 +118,7 @@ where
             (Ok(_), None) => Err(ended().into()),
             (Err(error), _) => Err(error.into()),
         };
-        // Its thread waits, or has panicked.
+        // This fails only if its thread no longer waits: it has panicked.
         let _ = self.to.send(Told::Done(told));
     }
 }
@@ -129,18 +130,18 @@ fn ended() -> Error {
     )
 }
 
-/// What became of a group.
+/// The outcome of a group.
 enum Ran {
-    /// The first so many of its transactions are history, with these cursors after them; the rest is to be run again.
+    /// Its first transactions are history: one for each of these cursors, which follow them. The others run again.
     Accepted(Vec<Cursor>),
-    /// This one has failed; the others are to be run again.
+    /// The transaction at this index has failed; the others run again.
     Failed(usize, Option<Error>),
-    /// Others came first, after the cursor; perhaps with their frames.
+    /// Other transactions came first, after the cursor; with their frames if the answer has them.
     Conflict(Cursor, Option<Vec<u8>>),
 }
 
 impl Node {
-    /// Makes a replica a node.
+    /// Creates a node from a replica.
     #[must_use]
     pub fn new(replica: Replica) -> Self {
         let (queue, queued, leading) = Default::default();

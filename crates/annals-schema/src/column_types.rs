@@ -1,9 +1,8 @@
-//! The table of column types. Each layer derives from it what it knows of every type: the schema its
-//! types and values, the events their codes and their codec, the store its cells and keys, the typed
-//! API the types of Rust.
+//! The table of column types. Each layer derives its knowledge of the types from it: the schema types and values, the
+//! codes and the codec of events, the cells and keys of the store, the Rust types of the typed API.
 //!
-//! Formats of other programs `match` on [`TypeClass`](crate::TypeClass) and
-//! [`WideValue`](crate::WideValue), in which all integers are one.
+//! Code for the formats of other programs matches on [`TypeClass`](crate::TypeClass) and
+//! [`WideValue`](crate::WideValue), which have one variant for all integers.
 
 /// Passes rows of the table of column types to a macro: `column_types!(group, derive)` expands to
 /// `derive! { rows }`.
@@ -18,7 +17,7 @@
 /// |---|---|
 /// | `all` | every row: `Variant: owned, borrowed, "word", code, encoding, "documentation";` |
 /// | `integers` | `Variant: owned;` |
-/// | `numbers` | integers and floats: `Variant: owned;`, or `Variant: owned, other;` if the owned type also reads another variant |
+/// | `numbers` | integers and floats: `Variant: owned;`, or `Variant: owned, other;` if `owned` also reads `other` |
 /// | `cells` | numbers, times and `uuid`, whose owned type has `to_le_bytes` and `from_le_bytes`: `Variant: owned;` |
 ///
 /// Types beside the table: references and `decimal` have a parameter; the values of `json` are strings, those of

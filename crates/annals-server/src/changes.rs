@@ -285,7 +285,8 @@ impl Sending {
         }
     }
 
-    /// Reads the next transaction, if there is one, in a place for that.
+    /// Waits for a place among the streams that may read at the same time, and reads the next transaction, if there is
+    /// one. Dropping the returned place releases it.
     async fn read(
         &self,
         mut feed: Subscription,

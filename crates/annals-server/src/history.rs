@@ -116,7 +116,7 @@ async fn history(
     allowed.text(Kind::Long, read).await
 }
 
-/// Returns since when each field of a row has its value.
+/// Returns for each field of a row since when it has its value.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}/blame", responses((status = 200, body = Vec<openapi::Blame>)))]
 async fn blame(allowed: Allowed, Path((_, of, number)): Path<(String, String, String)>) -> Answer {
     let local = Arc::clone(&allowed.local);
@@ -141,12 +141,12 @@ async fn blame(allowed: Allowed, Path((_, of, number)): Path<(String, String, St
 struct Between {
     /// A moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`.
     from: String,
-    /// A later moment; now, if it isn't said.
+    /// A later moment; if left out, the present.
     to: Option<String>,
     /// Only rows of this table.
     table: Option<String>,
-    /// The most rows of the answer: if more differ, or they take more than 8 MiB, that is an error. Without it all are sent,
-    /// as they are found.
+    /// The most rows of the answer: if more differ, or they take more than 8 MiB, that is an error. Without a limit all
+    /// rows are sent, as they are found.
     limit: Option<usize>,
 }
 

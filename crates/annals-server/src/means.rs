@@ -236,18 +236,18 @@ fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// Refuses what can be had a moment later.
+/// Returns the refusal of a request that may succeed a moment later.
 pub(crate) fn busy(message: impl Into<String>) -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
 }
 
 impl Held {
-    /// Keeps the memory until the last of the bytes was sent.
+    /// Returns the bytes, with which the memory is held until the last of them was sent.
     pub(crate) fn keep(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Kept { bytes, _held: self })
     }
 
-    /// Takes the memory of so many bytes, or all that there is.
+    /// Splits off the memory for that many bytes, or all of it if it is less.
     pub(crate) fn split(&mut self, bytes: u64) -> Self {
         let units = units(bytes) as usize;
         Self {
@@ -257,7 +257,7 @@ impl Held {
         }
     }
 
-    /// Releases what is more than the memory of so many bytes.
+    /// Releases the memory that isn't needed for that many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let units = units(bytes) as usize;
         self.memory.shrink_to(units);
@@ -265,7 +265,7 @@ impl Held {
         self.of_parts.shrink_to(units);
     }
 
-    /// Returns an answer of some bytes, whose memory is kept until they were sent.
+    /// Returns an answer of some bytes, whose memory is held until they were sent.
     pub(crate) fn answer(self, kind: &'static str, bytes: Vec<u8>) -> Response {
         let mut response = self.keep(bytes).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

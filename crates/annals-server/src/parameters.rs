@@ -1,4 +1,5 @@
-//! The parameters of queries: one that a route doesn't have is refused, since what a misspelt one says would be ignored.
+//! The query parameters of each route. A request with another parameter is refused: else a misspelt one would be
+//! ignored silently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use serde_json::Value;
 
 use crate::answer::{Answer, Refusal};
 
-/// The names of the parameters of each path, by its methods in small letters.
+/// The names of the query parameters, by path and by method in lower case.
 #[derive(Debug)]
 pub(crate) struct Parameters(BTreeMap<String, BTreeMap<String, Vec<String>>>);
 
 impl Parameters {
-    /// Takes them from the description of the routes.
+    /// Collects the names from the OpenAPI description of the routes.
     pub(crate) fn of(openapi: &Value) -> Self {
         let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
         let names = |operation: &Value| {
@@ -31,7 +32,7 @@ impl Parameters {
         Self(object(&openapi["paths"]).into_iter().map(of_path).collect())
     }
 
-    /// Adds those of paths that only answer to `GET`.
+    /// Adds the names of paths that aren't in the description, and that answer only `GET` requests.
     pub(crate) fn and(
         mut self,
         paths: impl IntoIterator<Item = (&'static str, &'static [&'static str])>,
@@ -50,7 +51,7 @@ impl Parameters {
         };
         let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
         let known = path.and_then(|path| self.0.get(path)?.get(&method));
-        // What can't be read at all is the handler's to say.
+        // A query that can't be parsed is left to the handler, which refuses it.
         let given = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
         let (Some(known), Ok(Query(given))) = (known, given) else { return Ok(()) };
         match given.iter().find(|(name, _)| !known.contains(name)) {

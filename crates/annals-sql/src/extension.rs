@@ -50,18 +50,18 @@ fn add(connection: Connection) -> rusqlite::Result<bool> {
     Ok(true)
 }
 
-/// The databases of a connection, by the beginnings of the names of their tables.
+/// The attached databases of a connection, by the prefix of their tables' names.
 #[derive(Default)]
 struct Databases(Mutex<BTreeMap<String, Arc<Session>>>);
 
 impl Databases {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Session>>> {
-        // The map is whole after each step.
+        // A panic leaves the map whole, so a poisoned lock can be used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Attaches a database; returns a sentence about it.
+/// Attaches a database; returns a message with the number of its tables, and the names that were left out.
 fn attach(context: &Context<'_>, prefix: &str, databases: &Databases) -> rusqlite::Result<String> {
     let file: String = context.get(0)?;
     let failed = |error| Fault::from(error).into_error();

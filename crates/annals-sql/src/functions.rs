@@ -1,4 +1,4 @@
-//! Functions of SQL about our values.
+//! SQL functions for the values and transactions of Annals.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::session::Session;
 /// Finds the session of the database whose tables have a prefix.
 pub(crate) type Find = Arc<dyn Fn(&str) -> Option<Arc<Session>> + Send + Sync>;
 
-/// Makes the functions known to a connection. While statements run, SQLite lets none be replaced.
+/// Registers the functions with a connection. SQLite doesn't replace a function while statements run.
 pub(crate) fn register(connection: &Connection, find: &Find) -> rusqlite::Result<()> {
     let pure = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -43,7 +43,7 @@ fn txid(context: &Context<'_>, session: Option<Arc<Session>>) -> rusqlite::Resul
     let connection = unsafe { context.get_connection()? };
     let is_alone = connection.is_autocommit();
     if !is_alone && let Some(ending) = session.ending() {
-        // As when a table is read: where it is refused, the end is noticed later.
+        // As when a table is opened. Where a connection refuses it, the transaction's end is noticed later.
         let _ = connection.execute_batch(&ending);
     }
     let snapshot = session.snapshot(is_alone).map_err(|error| Fault::from(error).into_error())?;
@@ -64,7 +64,7 @@ fn time(context: &mut Context<'_>) -> rusqlite::Result<Value> {
     })
 }
 
-/// Returns the form of a number up to 2^64 - 1 from its digits, and the digits of such a form.
+/// Converts the digits of a number up to 2^64 - 1 to its value in SQL, an integer or the bytes of [`large`], and back.
 fn uint64(context: &mut Context<'_>) -> rusqlite::Result<Value> {
     Ok(match context.get_raw(0) {
         ValueRef::Integer(number) => Value::Text(number.to_string()),

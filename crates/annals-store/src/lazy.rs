@@ -1,7 +1,7 @@
 //! Views of past states that are made when they are read.
 //!
-//! Rows by their ids, and the first ones of a range, are asked of whoever knows the past. Any other read, and too many
-//! of these, makes the whole state.
+//! A row by its id, and the first row in a range of ids, come from a [`Past`]. Any other read makes the whole state,
+//! and so do too many of these.
 //!
 //! Invariants
 //! 1. A lazy view has the tables of its schema, without rows: what isn't found there is looked for in the past.
@@ -21,9 +21,10 @@ use crate::rows::RowMap;
 use crate::table::Table;
 use crate::view::{TableView, View};
 
-/// So many rows are looked up one by one before the whole state is made, which takes as long as some hundred.
+/// The number of rows that are looked up one by one before the whole state is made. Making it takes as long as a few
+/// hundred lookups.
 const MOST_ROWS: u32 = 64;
-/// Who reads a row and the next ones is likely to read many: each counts as so many.
+/// A step to the next row counts as this many lookups: a program that reads rows in sequence is likely to read many.
 const STEP: u32 = 8;
 
 impl View {

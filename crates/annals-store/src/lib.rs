@@ -9,8 +9,8 @@
 //! [`erased`] values in theirs. [`mod@save`] is the way of a view into an image and back. [`check`] executes the
 //! invariants.
 //!
-//! The tables know nothing of files, and nothing here knows the journal. An [`mod@image`] is a file of pages, of which the
-//! tables know how each is stored. The [`arena`] is the memory of pages.
+//! The tables know nothing of files, and nothing here knows the journal. An [`mod@image`] is a file of pages. For each
+//! stored page the tables know only its entry. The [`arena`] is the memory of pages.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the text above the code is for those who work there, and names its private parts"

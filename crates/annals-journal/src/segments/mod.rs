@@ -4,12 +4,12 @@
 //! One *restart* makes the other:
 //!
 //! ```text
-//! 1. make the old segment hard to its end, and let a slot tell that
+//! 1. make the old segment hard to its end, and write a slot with that end
 //! 2. write the new one as PATH.next-ID, flush it, hold its locks       (its header has the seal's chain)
 //! 3. link the old one as PATH-segment-N, flush the directory           (or it would have no name at 5)
 //! 4. write the seal after the end of the old one, flush it            (nobody writes after a seal)
 //! 5. rename PATH.next-ID to PATH, flush the directory                  (now, and not before, it is the next)
-//! 6. let go of the old one's locks
+//! 6. release the old one's locks
 //! ```
 //!
 //! Before 4 the only effect is an extra name or two. After 4 only 5 is missing. The next process that opens the

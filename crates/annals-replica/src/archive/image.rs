@@ -179,7 +179,7 @@ fn read(file: &ExposedFile, from: u64, to: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Removes an image that was left out, but not the chunks that the present one shares with it.
+/// Removes an image, except the chunks that one of the `kept` images has too.
 pub(super) fn remove(bucket: &Bucket, name: &str, kept: &[&Index]) -> Result<()> {
     let Some(index) = Index::get(bucket, name)? else { return Ok(()) };
     let is_kept = |chunk: &Chunk| {
@@ -191,7 +191,7 @@ pub(super) fn remove(bucket: &Bucket, name: &str, kept: &[&Index]) -> Result<()>
     bucket.remove(name)
 }
 
-/// Returns the names of the objects of all images that are in a list: the present one, and those that were left out.
+/// Returns the names of all objects of the images in a manifest: of the current one, and of those it left out.
 pub(super) fn names(bucket: &Bucket, manifest: &Manifest) -> Result<BTreeSet<String>> {
     let left = manifest.left_out.iter().map(|it| &it.name).filter(|name| name.ends_with("-index"));
     let mut names = BTreeSet::new();
@@ -203,8 +203,8 @@ pub(super) fn names(bucket: &Bucket, manifest: &Manifest) -> Result<BTreeSet<Str
     Ok(names)
 }
 
-/// Removes the chunks of uploads that were cut off: those in no list whose number is an earlier manifest's. Later numbers
-/// may be another uploader's, which took over meanwhile.
+/// Removes the chunks of interrupted uploads: objects of no image in the manifest, whose number isn't after the
+/// manifest's. Chunks with a later number may be those of another uploader that has taken over meanwhile.
 pub(super) fn sweep(bucket: &Bucket, manifest: &Manifest) -> Result<()> {
     let folder = folder("images", manifest.generation);
     let listed = bucket.list(&folder, "")?;

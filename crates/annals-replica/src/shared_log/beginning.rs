@@ -1,4 +1,4 @@
-//! How a log begins: with the header of a journal, which the first node appends, or that of a file.
+//! The beginning of a log is the header of a journal: a new one, which the first node appends, or that of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::writing::{Outcome, Outgoing};
 use crate::{Connection, Local, Pulled, Sent};
 
 impl SharedLog {
-    /// Checks that the archive, which has something, is of the journal in the log.
+    /// Checks that a nonempty archive is of the journal in the log, if the log still has its first message.
     fn check_archive(&self, archive: &dyn Connection, extent: Extent) -> Result<()> {
         let what = match extent.first {
             _ if extent.last == 0 => {
@@ -31,8 +31,8 @@ impl SharedLog {
         Err(self.error(ErrorKind::Diverged, &format!("{what} ({})", archive.name())))
     }
 
-    /// Begins a replica: from the archive, if there is one; else from the log, whose first message this node appends if there
-    /// is none.
+    /// Begins a replica from the archive, if there is one, else from the log. In an empty log this node appends the
+    /// first message.
     pub(super) fn begin(&self, into: &mut Spool) -> Result<Pulled> {
         let extent = self.copies.log.extent()?;
         if let Some(archive) = &self.archive {
@@ -42,7 +42,7 @@ impl SharedLog {
                     return self.check_archive(&**archive, extent).map(|()| pulled);
                 }
                 Err(error) if extent.first > 1 => return Err(error),
-                // Nothing is there yet, or it can't be reached; and the log has all.
+                // The archive is empty, or it can't be reached and the log still has its first message.
                 Ok(_) | Err(_) => into.truncate(into.begin()),
             }
         }
@@ -63,8 +63,8 @@ impl SharedLog {
         Ok(Pulled { next: first.head.end, is_seal: false })
     }
 
-    /// Finds the message that has the header of the journal. Only fences are before it: those of nodes whose own one was
-    /// lost on the way.
+    /// Finds the message that has the header of the journal. Only fences are before it: those of nodes whose own header
+    /// was lost on the way.
     fn find_beginning(&self) -> Result<Beginning> {
         let last = self.copies.log.extent()?.last;
         for sequence in 1..=last {
@@ -126,7 +126,8 @@ impl SharedLog {
         self.append_beginning(fence, batch.next, &batch.header)
     }
 
-    /// Appends the header of a journal, if nothing follows the fence. Which journal the log begins with then, a look tells.
+    /// Appends the header of a journal, if nothing follows the fence. Another node may have been first: the caller
+    /// reads the log to see which journal it has.
     fn append_beginning(&self, mut fence: u64, start: Cursor, header: &[u8]) -> Result<()> {
         let mut pushing = self.pushing();
         self.settle(&mut pushing)?;
@@ -134,16 +135,16 @@ impl SharedLog {
             let mut outgoing = Outgoing::beginning(fence, start, header);
             match outgoing.send(&self.copies, self.patience)? {
                 Outcome::Committed(_) | Outcome::Conflict | Outcome::Ahead(_) => return Ok(()),
-                // It was lost on the way.
+                // The message was lost on the way: it is sent again, after the fence.
                 Outcome::Fenced(after) => fence = after,
             }
         }
     }
 }
 
-/// The message that has the header of the journal.
+/// The result of looking for the message that has the header of the journal.
 enum Beginning {
     There(Whole),
-    /// It isn't there: the log has only fences, the last of which is this message; 0 where it has none.
+    /// The log has no such message, only fences. This is the sequence of the last one; 0 if the log is empty.
     After(u64),
 }

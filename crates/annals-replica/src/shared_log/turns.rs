@@ -1,13 +1,15 @@
-//! Whose turn it is to append, as far as a node can tell from what it has sent and read.
+//! The turns of nodes to append, as far as a node can see them in the messages that it sends and reads.
 //!
-//! A log takes the first that comes. A node that has just appended would come first again: the others must read its message and
-//! run their transactions again. So its turn ends after some appends, and it waits until one of them came, for a moment, and
-//! not at all where nobody else writes. To hand the turn over costs more than an append, hence some. Who has lost waits until
-//! the turn is over: its appends would only delay those of the other.
-//! A node that lost several times in a row reserves the next turn by a fence. Where the last message is another node's
-//! fence, or a part without its end, a node waits for what follows, for a moment.
+//! A log accepts the first append that arrives. A node that has just appended would be first again: the others must
+//! read its message, and run their transactions again. So its turn ends after some appends. Then it waits for a moment
+//! until another node has appended, or not at all if nobody else writes. A change of turns costs more than an append,
+//! so a turn has several appends. A node that lost a race waits until the other's turn is over, which its appends would
+//! only delay.
 //!
-//! None of that decides what counts: a node that doesn't wait wins a race, or loses one.
+//! A node that lost several races in a row reserves the next turn by a fence. If the last message is another node's
+//! fence, or a part of a message without its end, a node waits for a moment for the next message.
+//!
+//! Turns don't decide which messages count: a node that doesn't wait only wins or loses a race.
 
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,14 +22,14 @@ use super::reading::Read;
 
 /// After so many conflicts in a row a node reserves a turn.
 pub(super) const CONFLICTS: u32 = 3;
-/// How long a reserved turn lasts: its node reads, runs its transaction again and appends it. So long a node tries to get
-/// one, too.
+/// How long a reserved turn lasts: its node reads, runs its transaction again and appends it. A node also tries this
+/// long to reserve one.
 pub(super) const RESERVED: Duration = Duration::from_millis(250);
-/// After so many moments in which nobody came, a node waits no more until it sees another.
+/// After this many waits in which nobody appended, a node waits no more until it sees another node.
 const IN_VAIN: u32 = 3;
-/// A turn lasts as long as so many appends.
+/// A turn lasts as long as this many appends.
 const APPENDS: u32 = 16;
-/// The longest turn, and the longest moment for others after it.
+/// The longest turn, and the longest wait for others after it.
 const LONGEST: Duration = Duration::from_millis(200);
 
 /// No messages.
@@ -46,15 +48,15 @@ struct State {
     took: Duration,
     /// The last message of another that was read, and when.
     others: (u64, Duration),
-    /// How long it takes from one of those to the next, about: what an append takes here may be out of date.
+    /// The approximate time from one of those to the next: `took` may be out of date.
     pace: Duration,
     /// Until when others may come first.
     polite_until: Duration,
     /// How often in a row others were waited for in vain.
     in_vain: u32,
     conflicts: u32,
-    /// A fence, or a part without its end, and how long what follows is waited for, unless it is of this node. That is known
-    /// only later of one in a place that this node was about to take.
+    /// A fence, or a part without its end, and until when this node waits for the next message, unless it is its own.
+    /// Only later does it know that of one in a place to which it was about to append.
     reserved: (u64, Duration),
 }
 
@@ -85,8 +87,8 @@ impl State {
         if is_reserved { self.reserved.1 } else { Duration::ZERO }
     }
 
-    /// Returns until when the turn of the node that came first may last: until nothing has come for longer than an append takes, or
-    /// than its appends do.
+    /// Returns until when the turn of the node that came first may last: until no message has come for longer than an
+    /// append takes, here or there.
     fn ends_at(&self, place: Place) -> Duration {
         let has_lost = self.conflicts > 0 && self.others.0 == place.tail;
         if has_lost {

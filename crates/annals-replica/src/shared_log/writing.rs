@@ -1,8 +1,8 @@
 //! Appending frames to a log, and finding out what became of them.
 //!
-//! The place of an append is the sequence after the end that it expects. What has that place is compared with what was sent,
-//! byte by byte: each message has a nonce. While the place is empty, a fence is sent there: a message that expects the same
-//! end. If the fence is taken, the append wasn't, and can't be any more.
+//! The place of an append is the sequence after the end that it expects. The message in that place is compared with the
+//! one that was sent, byte by byte: each message has a nonce. While the place is empty, a fence is sent there: another
+//! message that expects the same end. If the log accepts the fence, it hasn't accepted the append, and never will.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -38,10 +38,10 @@ pub(super) struct Outgoing {
     newest: i64,
 }
 
-/// How long what an append lost to is waited for.
+/// How long a node waits, after the log refused its append, for the message that came first.
 const REFUSED: Duration = Duration::from_millis(100);
 
-/// What became of messages.
+/// The outcome of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// They are in the log, the last with this sequence.
@@ -100,26 +100,26 @@ impl Outgoing {
         Self { after, from, end: start, messages, fences: Vec::new(), first, newest }
     }
 
-    /// True unless they have no transaction in common with some frames.
+    /// True if the messages may have a transaction in common with some frames: their first ones are the same, or the
+    /// frames have none that can be read.
     pub(super) fn may_bring(&self, frames: &Spool) -> bool {
         let ends = transaction_ends(frames, frames.begin()).ok().flatten();
-        // What can't be read may be the same.
         ends.is_none_or(|ends| ends.first().is_none_or(|end| end.chain == self.first))
     }
 
-    /// Appends them, and finds out what became of them. While the log has no leader it tries again.
+    /// Appends the messages, and determines the outcome. Retries while the log has no leader.
     ///
     /// # Errors
-    /// It is certain that they aren't in the log: `Unreachable` and others. `UnknownOutcome`: it couldn't be settled until
-    /// the deadline; [`settle`](Self::settle) tries again.
+    /// `UnknownOutcome`: the outcome couldn't be determined before the deadline; [`settle`](Self::settle) tries again.
+    /// After any other error, such as `Unreachable`, the messages certainly aren't in the log.
     pub(super) fn send(&mut self, copies: &Copies, patience: Patience) -> Result<Outcome> {
         self.attempt(copies, patience, true)
     }
 
-    /// Finds out what became of them.
+    /// Determines the outcome of messages that were sent before.
     ///
     /// # Errors
-    /// `UnknownOutcome`: the log can't be asked until the deadline.
+    /// `UnknownOutcome`: the log couldn't be read before the deadline.
     pub(super) fn settle(&mut self, copies: &Copies, patience: Patience) -> Result<Outcome> {
         self.attempt(copies, patience, false)
     }
@@ -136,8 +136,8 @@ impl Outgoing {
         }
     }
 
-    /// Checks the time at which the log has taken the last of the messages, which are in the log: that decides whether they
-    /// count. If the log hasn't said it, the message is read.
+    /// Decides whether the messages count, which are in the log: by the `time` at which the log stored the last one. If
+    /// the log hasn't returned it, that message is read.
     fn confirm(&self, copies: &Copies, tries: &mut Tries, time: Option<i64>) -> Result<Outcome> {
         let last = self.last();
         if time.is_some_and(|time| self.newest <= latest(time)) {

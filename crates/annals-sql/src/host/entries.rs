@@ -60,7 +60,7 @@ static MODULE: ffi::sqlite3_module = ffi::sqlite3_module {
     ..NOTHING
 };
 
-/// Makes a module known to a connection.
+/// Registers a module of virtual tables with a connection.
 #[expect(unsafe_code, reason = "a function of C")]
 pub(crate) fn register(connection: &Connection, name: &str, make: Maker) -> rusqlite::Result<()> {
     let name = CString::new(name)?;
@@ -99,13 +99,13 @@ pub(crate) unsafe fn extension_init(
         }
         // SAFETY: the caller's pointers.
         Ok(match unsafe { super::oldest::functions(table) } {
-            // SAFETY: as before. The functions are copied out of the table.
+            // SAFETY: the caller's pointers. The functions were copied out of the table.
             Ok(mut own) => unsafe {
                 Connection::extension_init2(connection, message, &raw mut own, init)
             },
             Err(said) => {
                 if !message.is_null() {
-                    // SAFETY: SQLite frees the message.
+                    // SAFETY: it isn't null, and SQLite frees the message.
                     unsafe { *message = said };
                 }
                 ffi::SQLITE_ERROR
@@ -117,7 +117,7 @@ pub(crate) unsafe fn extension_init(
 
 #[expect(unsafe_code, reason = "called by SQLite")]
 unsafe extern "C" fn forget(make: *mut c_void) {
-    // SAFETY: it is the maker that `register` gave away, once.
+    // SAFETY: it is the box that `register` leaked; SQLite passes it back once.
     let make = unsafe { Box::from_raw(make.cast::<Maker>()) };
     let _ = guarded(|| {
         drop(make);

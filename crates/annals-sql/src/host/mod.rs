@@ -45,7 +45,7 @@ pub(crate) trait Relation {
     fn refusal(&self) -> Fault;
 }
 
-/// What wants to know of the end of a connection's transactions.
+/// Receives the ends of a connection's transactions.
 ///
 /// SQLite tells virtual tables only of transactions that write to them. So the first read of a transaction runs a
 /// statement that would write to one, and changes nothing.

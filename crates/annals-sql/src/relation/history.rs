@@ -16,11 +16,11 @@ use crate::seeks::OneRow;
 use crate::session::{Session, Sight};
 use crate::shape::Shape;
 
-/// The column of a transaction's number.
+/// The index of the column `txid`.
 const TXID: usize = 1;
-/// The columns before the values.
+/// The number of columns before those of the values.
 const OWN: usize = 5;
-/// The usual number of versions of a row.
+/// The number of versions of a row that the query planner assumes.
 const VERSIONS: u64 = 10;
 
 /// The history of the rows of a table.

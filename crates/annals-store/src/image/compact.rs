@@ -156,7 +156,8 @@ impl Copying<'_> {
         node::decode(&bytes, height, self.end).map(Box::new).map_err(wrong)
     }
 
-    /// Returns the stored length that the file has at least.
+    /// Returns the length of an object, after a check that the file reaches its end: a wrong length must not allocate
+    /// more.
     fn len_of(&self, stored: &Stored) -> Result<usize> {
         self.from.holds(stored)?;
         usize::try_from(stored.len).map_err(|_| Error::corrupt("it doesn't fit in memory"))

@@ -230,13 +230,13 @@ impl Root {
         (valid && fits).then_some(root)
     }
 
-    /// Returns how much memory all that it reaches may take, in bytes.
+    /// Returns an upper bound of the memory that all objects of the root take, uncompressed, in bytes.
     #[inline]
     pub const fn memory(&self) -> u64 {
         self.end.saturating_add(self.spared)
     }
 
-    /// True if it was this root's backfill that wrote an object.
+    /// True if the backfill of this root wrote an object: the object has the lower 32 bits of the root's number.
     pub(crate) fn wrote(&self, stored: &Stored) -> bool {
         u64::from(stored.backfill) == self.number & u64::from(u32::MAX)
     }

@@ -1,4 +1,4 @@
-//! Looking for many keys at once.
+//! Lookups of many keys at once.
 //!
 //! A lookup is a few steps, and before each of them it waits for memory: for the hints of a leaf, for slots, for an
 //! entry, for the row. The keys of a batch take each step in sequence, so that their memory is fetched while the
@@ -14,7 +14,8 @@ use crate::index::key::Sought;
 use crate::lookup::{IndexView, id_in};
 use crate::row::Row;
 
-/// The number of keys in a batch: more than the memory can fetch in parallel gain nothing.
+/// The number of keys in a batch. A larger batch gains nothing: a processor waits for only so many cache lines at a
+/// time.
 const BATCH: usize = 16;
 
 /// The first row of each of some keys, in their order. See [`IndexView::first_of_each`].
@@ -46,7 +47,7 @@ impl<'a> IndexView<'a> {
         FirstOfEach { index: *self, keys: keys.into_iter(), sought, found }
     }
 
-    /// Searches keys, all steps of each side by side.
+    /// Searches a batch of keys: each step for all of them, before the next step.
     fn find_batch(&self, sought: &[Sought], found: &mut Vec<Result<Option<Row<'a>>>>) {
         let Ok(tree) = self.data.tree() else {
             found.extend(sought.iter().map(|key| self.first_with(key.bytes())));

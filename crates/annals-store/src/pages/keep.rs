@@ -7,9 +7,9 @@ use crate::image::Stored;
 use crate::pages::packing::pack;
 use crate::pages::page::Frozen;
 
-/// Takes the objects of a backfill, and learns which ones become unreachable.
+/// Stores the objects of a backfill, and releases those that become unreachable.
 pub trait Keep {
-    /// Learns, before anything is stored, how many items there will be.
+    /// Receives the number of items to come, before any of them is stored.
     fn expect(&mut self, _items: u64) {}
 
     /// Stores bytes: an item, or a node of a directory.
@@ -19,7 +19,7 @@ pub trait Keep {
     fn leave(&mut self, stored: Stored);
 }
 
-/// Bytes to be stored, which stay as they are.
+/// Bytes to be stored, which don't change any more.
 #[derive(Debug)]
 pub enum Piece {
     /// A page of the view itself.
@@ -35,7 +35,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// Compresses a page if that saves at least half of its units; else, and all else, it stays as it is.
+    /// Compresses a page if that saves at least half of its units. Returns other pages, and other bytes, unchanged.
     #[must_use]
     #[inline]
     pub fn packed(self) -> Self {

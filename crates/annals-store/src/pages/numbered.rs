@@ -3,7 +3,7 @@
 use crate::pages::refresh::Refresh;
 use crate::pages::unique::NoWeak;
 
-/// Numbered things, at the place of their number; a dropped one leaves its place empty.
+/// Items at the index of their number; a dropped item leaves its place empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered<T>(Vec<Option<NoWeak<T>>>);
 
@@ -18,7 +18,7 @@ impl<T: Clone> Numbered<T> {
         Self(Vec::new())
     }
 
-    /// Makes another handle of the same things: one reference count each.
+    /// Returns another handle of the same items. Costs one reference count for each.
     pub(crate) fn share(&self) -> Self {
         Self(self.0.iter().map(|item| item.as_ref().map(NoWeak::share)).collect())
     }
@@ -28,17 +28,17 @@ impl<T: Clone> Numbered<T> {
         self.0.push(Some(NoWeak::new(item)));
     }
 
-    /// Skips a number: its owner was dropped.
+    /// Skips the next number, whose item was dropped.
     pub(crate) fn skip(&mut self) {
         self.0.push(None);
     }
 
-    /// Takes the last number back.
+    /// Removes the last number, and its item if there is one.
     pub(crate) fn pop(&mut self) {
         self.0.pop();
     }
 
-    /// Drops the owner of a number.
+    /// Drops the item of a number.
     pub(crate) fn remove(&mut self, number: usize) {
         if let Some(item) = self.0.get_mut(number) {
             *item = None;
@@ -60,13 +60,13 @@ impl<T: Clone> Numbered<T> {
         self.0.get_mut(number)?.as_mut()
     }
 
-    /// Takes the owner of a number, and leaves the place empty.
+    /// Returns the item of a number, and leaves its place empty.
     #[inline]
     pub(crate) fn take(&mut self, number: usize) -> Option<NoWeak<T>> {
         self.0.get_mut(number)?.take()
     }
 
-    /// Returns all that weren't dropped, in order of their numbers.
+    /// Returns the items that weren't dropped, in order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &NoWeak<T>> {
         self.0.iter().flatten()
     }

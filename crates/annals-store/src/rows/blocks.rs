@@ -11,7 +11,8 @@ use crate::{Error, Result};
 
 /// A block gets an extent when it has more than this many rows.
 const CROWDED: usize = 512;
-/// A part of an extent that is at least this long is dissolved when few of its rows are left.
+/// A block's part of an extent is dissolved when none of its slots is live. A part with at least this many slots is
+/// dissolved when at most an eighth of them is live.
 const SMALL: u64 = 64;
 
 /// Rows that get another slot: from, to.
@@ -28,7 +29,7 @@ impl RowMap {
         let id = id.0;
         let write = self.write_at(slot, epoch);
         self.live.set(slot, false, write)?;
-        // Only an image can claim fewer rows than exist.
+        // Only an image that was written with a mistake can claim fewer rows than exist.
         self.len = self
             .len
             .checked_sub(1)

@@ -38,11 +38,12 @@ struct Plan {
 /// removed. The values are null from then on, as if they always had been. Nothing else changes, but one
 /// transaction is added, which marks the erasure.
 ///
-/// The answers that a server keeps of requests with a key go with the values that these wrote, and so do the hashes of the
-/// requests. Their keys stay, so that none of them runs again. Other comments stay unless they are to go, too. The schema and other rows stay, also where they say the same. A field's
-/// default, and zeros that `insert_vector` made, were never written to the row, and stay. Programs that have the old
-/// files open continue to see them. File systems and disks may keep the bytes of removed files, unless they are to be
-/// overwritten and the medium does that in place. Copies elsewhere aren't known here.
+/// A server keeps its answers to requests with a key. If such a request wrote an erased value, its answer and the hash
+/// of the request are erased, too. The key stays, so that the request never runs again. Comments stay unless
+/// [`Erase`] names them. The schema and other rows stay, even if they have the same value. A field's default, and zeros
+/// that `insert_vector` made, were never written to the row, and stay. Programs that have the old files open continue
+/// to see them. File systems and disks may keep the bytes of removed files, unless these are to be overwritten and the
+/// medium does that in place. Copies elsewhere stay as they are.
 ///
 /// A crash leaves the old history or the new one, as a whole. The next opening for writing removes what is left.
 ///

@@ -305,14 +305,14 @@ pub(in crate::db) fn row_of(table: &Table, values: impl Iterator<Item = Value>) 
     row
 }
 
-/// Returns how many field numbers a table's rows have values for.
+/// Returns the number of values of a row by field number: one more than the table's last field number.
 fn width(table: &Table) -> usize {
     table.fields.last().map_or(0, |field| field.number.0 as usize + 1)
 }
 
-/// Returns the values of a row, by the numbers of its fields.
+/// Returns the values of a row, by the numbers of its fields; `None` if the view doesn't have the row.
 pub(in crate::db) fn load(view: &View, (table, id): Key) -> Result<Values> {
-    // It isn't there yet otherwise.
+    // The view may be older than the table.
     let Some(schema) = view.schema().table(table) else { return Ok(None) };
     let values = |row: Row<'_>| {
         row_of(schema, schema.fields.iter().map(|field| row.value(field.number).to_value()))

@@ -12,7 +12,7 @@ struct RowRun {
     end: u64,
 }
 
-/// So many runs are noted before they are first merged.
+/// The number of runs that are noted before the first merge.
 const MERGED: usize = 1024;
 
 /// Runs of touched rows.
@@ -60,7 +60,7 @@ impl Touched {
         }
     }
 
-    /// Puts the runs in order, each row once.
+    /// Sorts the runs, and joins those that overlap or touch.
     fn merge(&mut self) {
         self.runs.sort_unstable_by_key(|run| (run.table, run.first));
         self.runs.dedup_by(|next, run| {

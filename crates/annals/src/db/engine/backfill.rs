@@ -8,9 +8,10 @@
 //! 5. extend the history index                       (in memory: a problem of it is noted, and the old one stays)
 //! 6. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
 //! 7. publish: first copy, flush, second copy        (rules 3 and 7: the writes have completed)
-//! 8. let the store continue from the new root          (only now: what failed before changes nothing)
+//! 8. let the store continue from the new root       (only now: a failure before this changes nothing)
 //! ```
 //!
+//! The rules are those of `docs/crash.md`, "The rules of a backfill".
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later backfill
 //! depends on it. Only a failed flush disables the image for this handle.
 
@@ -302,7 +303,7 @@ fn advance(
     Ok((counts, before))
 }
 
-/// Chooses the key frames that the new root lists, and stores the list. An image of forgotten history isn't kept.
+/// Chooses the key frames that the new root lists, and stores the list. A root of forgotten history isn't kept.
 fn key_frames(
     image_state: &ImageState,
     published: &Published,
@@ -322,13 +323,13 @@ fn key_frames(
     drafting.frames(image_state.key_frames, next, &are_read)
 }
 
-/// Returns the metadata of a catalog besides the store's: how late the clock was.
+/// Returns the metadata of a catalog: the time of the last commit by the clock, then the store's.
 fn metadata(core: &Core, of_store: &[u8]) -> Vec<u8> {
     let last = core.checkpoints().last_clock_time.load(Ordering::Relaxed);
     [&last.to_le_bytes()[..], of_store].concat()
 }
 
-/// Takes the lock of backfills when no transaction is open, and all that was written is acknowledged.
+/// Acquires the backfill lock when no transaction is open and all written commits are acknowledged.
 ///
 /// A transaction that spills waits for that lock while it is open: so a thread that waits for a transaction must
 /// not hold it.

@@ -22,18 +22,18 @@ use crate::journal::lock;
 
 /// The tail that is worth a backfill when the database is closed: a fraction of a millisecond of replay.
 const TAIL_AT_CLOSE: u64 = 16 << 10;
-/// A journal that is shorter gets no image when it is closed: it would be several times as long.
+/// A shorter journal gets no image when it is closed: the image would be several times as long.
 const FIRST_AT_CLOSE: u64 = 128 << 10;
 
 /// A tail whose replay takes less, in nanoseconds, is left as it is until the database is closed.
 const SHORT_REPLAY: u64 = 10_000_000;
-/// What the replay of a statement takes, as a random update of a large table does, in nanoseconds; and that of 4
+/// The time that replay takes for a statement, in nanoseconds, measured with random updates of a large table; and for 4
 /// bytes.
 const REPLAY_OF_STATEMENT: u64 = 300;
 const REPLAY_OF_FOUR_BYTES: u64 = 10;
-/// The time from the beginning of a backfill to that of the next one that the tail asks for.
+/// The least time from the beginning of a backfill to the beginning of the next one for a long tail.
 const BETWEEN: Duration = Duration::from_millis(750);
-/// That one begins so many times the duration of the last one after its end, if that is later.
+/// The next one also waits, from the end of the last one, this many times its duration.
 const PAUSES: u32 = 3;
 
 /// The tail of the journal, which the next opening would replay after a kill.

@@ -30,9 +30,9 @@ use crate::{Error, Result};
 /// [`Options::memory`](crate::Options::memory). They aren't visible there before the commit.
 ///
 /// A statement that fails has changed nothing, and the transaction can continue. Several statements that must apply
-/// wholly or not at all are a [`savepoint`](Self::savepoint). After an error of kind `Io`,
-/// `Corrupt` or `PageLost` it can only be rolled back, wholly or to a savepoint; also if a program's own code for the values of a run panics,
-/// or returns different values the second time.
+/// wholly or not at all are a [`savepoint`](Self::savepoint). After an error of kind `Io`, `Corrupt` or `PageLost` the
+/// transaction can only be rolled back, wholly or to a savepoint. The same holds if the program's code that makes the
+/// values of a run panics, or returns different values the second time.
 pub struct Transaction<'db> {
     pub(in crate::db) database: &'db Inner,
     pub(in crate::db) writing: MovableGuard<'db, Writing>,
@@ -44,9 +44,9 @@ pub struct Transaction<'db> {
     committed: bool,
     /// The number of statements so far.
     pub(in crate::db) statements: u64,
-    /// How many bytes of changes were in memory alone when it began.
+    /// How many bytes of changes were in memory alone, not in the image, when it began.
     found: usize,
-    /// How many may be before room is made for more.
+    /// It spills when more bytes of changes than these are in memory alone.
     room: usize,
     /// True if a part of it is in the image.
     pub(in crate::db) spilled: bool,

@@ -182,7 +182,7 @@ impl Noted {
     }
 }
 
-/// So many segments before it stay open that can be opened again.
+/// At most this many earlier segments stay open, of those that can be opened again.
 const MOST_OPEN: usize = 16;
 
 impl JournalFile {
@@ -216,17 +216,17 @@ impl JournalFile {
         }
     }
 
-    /// Records damage of images where its handle does.
+    /// Records damage of images in `damage`, the list of its handle.
     pub(in crate::db) fn noting_in(self, damage: &Arc<Damage>) -> Self {
         Self { damage: Arc::clone(damage), ..self }
     }
 
-    /// Takes the head of the segment, which was read.
+    /// Sets the head of the segment, which was read already.
     pub(in crate::db) fn knowing(self, head: Head) -> Self {
         Self { head: OnceLock::from(head), ..self }
     }
 
-    /// Fails in a process that was forked since.
+    /// Returns an error in a child process that was forked after the file was opened.
     pub(in crate::db) fn check_origin(&self) -> Result<()> {
         let forked = |error| Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.name));
         self.origin.check().map_err(forked)
@@ -241,12 +241,12 @@ impl JournalFile {
         Ok(self.head.get_or_init(|| head))
     }
 
-    /// Returns the hash of the segment's header, which its frames are verified with.
+    /// Returns the hash of the segment's header, with which its frames are verified.
     pub(in crate::db) fn segment_hash(&self) -> Result<u64> {
         self.head().map(|head| head.hash)
     }
 
-    /// Sets the bytes of the journal in earlier segments.
+    /// Sets the number of bytes of the journal in earlier segments.
     pub(in crate::db) fn behind(self, before: u64) -> Self {
         Self { before, ..self }
     }

@@ -30,7 +30,7 @@ impl Source {
     ) -> Result<Error> {
         let name = &published.file.name;
         let (Cursor { txid, .. }, end) = (cursor, published.point.txid);
-        // Also of the last one that was forgotten the chain isn't known.
+        // The chain of the last forgotten transaction isn't known either.
         let oldest = oldest(parts);
         if txid < oldest {
             let message = format!(
@@ -60,10 +60,10 @@ impl Source {
         Ok(Error::new(ErrorKind::Diverged, message))
     }
 
-    /// Returns the erasures that changed the chain of a cursor; `None` if the cursor is in this history, or in none
-    /// before an erasure.
+    /// Returns the erasures that changed the chain of a cursor. `None` if the cursor is in this history, or wasn't in
+    /// it before any erasure either.
     ///
-    /// Cost: if anything was ever erased, reading the journal the first time.
+    /// Cost: if anything was ever erased, the first call reads the journal.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -89,7 +89,7 @@ impl Source {
                 return Ok(Some(Carrying { erasures, carried: Some(carried) }));
             }
         }
-        // Marks don't have the chain of each transaction.
+        // Marks have the chains of only some transactions: of the others only the number is compared.
         let wrote = |mark: &Erasure| (mark.first_txid..mark.txid).contains(&cursor.txid);
         let first = marks.iter().position(wrote);
         Ok(first.map(|first| Carrying { erasures: since(first).to_vec(), carried: None }))

@@ -60,7 +60,7 @@ pub struct RowFields {
 }
 
 impl RowFields {
-    /// Returns how many bytes its values have, about.
+    /// Returns the approximate size of its values, in bytes.
     fn weight(&self) -> usize {
         let values = [&self.before, &self.after].into_iter().flatten().flatten();
         values.map(|(_, value)| weight_of_value(value)).sum()
@@ -125,9 +125,9 @@ impl ChangedFields {
 /// Which rows are wanted.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Wanted {
-    /// Those of this table only, if there is one.
+    /// Only rows of this table; `None`: of all tables.
     pub(in crate::db) table: Option<TableNumber>,
-    /// The most of them.
+    /// The largest number of rows.
     pub(in crate::db) most: usize,
 }
 
@@ -139,16 +139,16 @@ struct TouchedRow {
     after: After,
 }
 
-/// A row as the events left it.
+/// The values of a row after the events.
 enum After {
-    /// These fields were set.
+    /// Only these fields were set.
     Fields(BTreeMap<FieldNumber, Value>),
-    /// It was inserted, perhaps again, or deleted.
+    /// The whole row, if it was inserted, perhaps after a deletion; `None` if it was deleted.
     Row(Values),
 }
 
 impl TouchedRow {
-    /// Returns how many bytes it has, about.
+    /// Returns the approximate size of its values, in bytes.
     fn weight(&self) -> usize {
         match &self.after {
             After::Fields(fields) => fields.values().map(weight_of_value).sum(),
@@ -185,7 +185,7 @@ impl TouchedRow {
         let wanted: Vec<_> = after.iter().map(|(number, _)| *number).collect();
         let before = match past.map(|past| past.fields(number, id, &wanted)) {
             Some(Ok(Some(before))) => before,
-            // The whole row has them, whatever the index says.
+            // The history index can't answer: the values are those of the whole row.
             _ => {
                 let row = whole()?.unwrap_or_default();
                 let value = |it: &FieldNumber| row.get(it.0 as usize).cloned();
