@@ -21,7 +21,6 @@ mod device;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod document;
-mod embedded;
 mod engines;
 mod error;
 mod file;
@@ -74,7 +73,6 @@ pub use clock::SystemClock;
 pub use compressed::compress;
 pub use compressed::is_compressed;
 pub use continuation::{ContinuedDirectory, Division, Later};
-pub use embedded::EmbeddedDirectory;
 pub use error::{Error, ErrorKind, Obstacle, Result, TypedId, Violation};
 pub use file::FileDirectory;
 pub use fork::{Origin, around_forks};

@@ -1,8 +1,10 @@
-//! Files in memory, for temporary databases and for tests.
+//! Files in memory: of temporary databases, of tests, and those whose bytes the program holds.
 //!
 //! They end with the last handle of their directory and of themselves.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,14 +19,24 @@ type Names = BTreeMap<String, Arc<MemoryFile>>;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDirectory {
     names: Arc<Mutex<Names>>,
+    /// True if the program holds the bytes of its files, as messages say.
+    is_embedded: bool,
 }
 
 /// The target of a name.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct MemoryFile {
-    bytes: Mutex<Vec<u8>>,
+    /// Copied when they are changed, if the program holds them.
+    bytes: Mutex<Cow<'static, [u8]>>,
     holders: Mutex<Holders>,
     handles: AtomicU64,
+}
+
+/// Data isn't shown.
+impl fmt::Debug for MemoryFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryFile").finish_non_exhaustive()
+    }
 }
 
 /// One handle of a file.
@@ -42,6 +54,15 @@ impl MemoryDirectory {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Makes a directory of files whose bytes the program holds, as `include_bytes!` gives them. They are read where
+    /// they are.
+    #[must_use]
+    pub fn embedded(files: impl IntoIterator<Item = (String, Cow<'static, [u8]>)>) -> Self {
+        let file = |bytes| MemoryFile { bytes: Mutex::new(bytes), ..MemoryFile::default() };
+        let names = files.into_iter().map(|(name, bytes)| (name, Arc::new(file(bytes))));
+        Self { names: Arc::new(Mutex::new(names.collect())), is_embedded: true }
     }
 
     fn names(&self) -> MutexGuard<'_, Names> {
@@ -118,12 +139,15 @@ impl Directory for MemoryDirectory {
     }
 
     fn display(&self, name: &str) -> String {
-        format!("memory:{name}")
+        match self.is_embedded {
+            true => format!("{name} in the program"),
+            false => format!("memory:{name}"),
+        }
     }
 }
 
 impl Handle {
-    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+    fn bytes(&self) -> MutexGuard<'_, Cow<'static, [u8]>> {
         self.file.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,9 +179,9 @@ impl Storage for Handle {
         let end = from.checked_add(data.len()).ok_or(io::ErrorKind::FileTooLarge)?;
         let mut bytes = self.bytes();
         if end > bytes.len() {
-            resize(&mut bytes, end)?;
+            resize(bytes.to_mut(), end)?;
         }
-        bytes[from..end].copy_from_slice(data);
+        bytes.to_mut()[from..end].copy_from_slice(data);
         Ok(())
     }
 
@@ -169,7 +193,7 @@ impl Storage for Handle {
     fn set_len(&self, len: u64) -> io::Result<()> {
         check_writable(self.access)?;
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        resize(&mut self.bytes(), len)
+        resize(self.bytes().to_mut(), len)
     }
 
     fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
@@ -232,6 +256,24 @@ mod tests {
         assert!(file.write_at(u64::MAX, b"x").is_err());
         assert_eq!(file.read_at(u64::MAX, &mut [0; 4]).unwrap(), 0);
         assert_eq!(file.len().unwrap(), 0);
+    }
+
+    #[test]
+    fn bytes_of_the_program_are_read_where_they_are() {
+        let bytes: &'static [u8] = b"unchanged";
+        let directory = MemoryDirectory::embedded([("x".to_owned(), bytes.into())]);
+        let file = directory.open("x", Access::Read).unwrap();
+        let mut buffer = [0; 5];
+        assert_eq!(file.read_at(6, &mut buffer).unwrap(), 3);
+        assert_eq!(&buffer[..3], b"ged");
+        assert_eq!(file.write_at(0, b"y").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(
+            (directory.display("x"), &*directory.list().unwrap()),
+            ("x in the program".to_owned(), &["x".to_owned()][..])
+        );
+        let name = Arc::clone(&directory.names()["x"]);
+        assert!(matches!(&*name.bytes.lock().unwrap(), Cow::Borrowed(_)));
+        assert!(!format!("{directory:?}").contains("unchanged"), "data isn't shown");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layout::{BlockEntry, CompressedHead, ENTRY_LEN, HEAD_LEN, VERSION};
-use crate::bytes::hash;
 use crate::Storage;
+use crate::bytes::hash;
 
 /// How many unpacked blocks are kept.
 const KEPT: usize = 16;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use annals_storage::EmbeddedDirectory;
+use annals_storage::MemoryDirectory;
 
 use crate::image::image_name;
 use crate::journal::segments::kept_name;
@@ -67,9 +67,9 @@ impl Embedded {
     }
 
     /// Returns them as a directory, and the journal's name in it.
-    pub(super) fn into_directory(self) -> (EmbeddedDirectory, String) {
+    pub(super) fn into_directory(self) -> (MemoryDirectory, String) {
         let files = self.files.into_iter().map(|(name, Bytes(bytes))| (name, bytes));
-        (EmbeddedDirectory::new(files), JOURNAL.to_owned())
+        (MemoryDirectory::embedded(files), JOURNAL.to_owned())
     }
 }
 
