@@ -67,7 +67,7 @@ pub mod store;
 mod trace;
 pub mod typed;
 
-use annals_storage::{bytes, debug, sync};
+use annals_storage::{bytes, debug};
 use annals_store::image;
 
 pub use annals_macros::schema;

@@ -20,7 +20,7 @@ use crate::db::handle::upgrade::{self, Customs};
 use crate::db::image::{Found, ImageState, Looking};
 use crate::db::options::{Options, locate};
 use crate::db::present::segment::{Current, JournalFile, Segment};
-use crate::db::present::turns::{Turns, Users};
+use crate::db::present::turns::Turns;
 use crate::db::progress::Watched;
 use crate::db::recovery::Repair;
 use crate::db::replay::scan;
@@ -229,7 +229,6 @@ impl Options {
             file: name.to_owned(),
             recovery: self.recovery.among_others(),
             is_outdated: AtomicBool::new(false),
-            users: Users::default(),
         })
     }
 

@@ -153,7 +153,7 @@ impl Database {
         let mut writing = inner.writing.lock();
         // With the lock: closing waits for it.
         let open = inner.check_open();
-        let begun = open.and_then(|()| shared::take_or_join_turn(inner, &mut writing, take));
+        let begun = open.and_then(|()| shared::take_turn_by(inner, &mut writing, take));
         let begun = begun.and_then(|()| {
             writing.writer.begin(inner.level).inspect_err(|_| shared::end_turn(inner))
         });

@@ -6,8 +6,8 @@
 //! commit:  as ever, up to its acknowledgement; tell the live block; let go of the turn
 //! ```
 //!
-//! While a commit is flushed, other threads of the process write theirs in the same turn, and share flushes
-//! as in exclusive mode. The last of them ends the turn. None joins once another process waits for its own.
+//! A turn is one transaction, or other work, of the thread that holds the writer's side. So a thread of this process
+//! that waits for that side waits for the end of the turn, too.
 //!
 //! If the name refers to another file now, the journal may continue there; see `follow`.
 //!
@@ -27,7 +27,6 @@ use crate::db::handle::inner::Inner;
 use crate::db::handle::sharing::Sharing;
 use crate::db::present::segment::Segment;
 use crate::db::present::snapshot::Snapshot;
-use crate::db::present::turns::Turns;
 use crate::db::progress::Watched;
 use crate::db::replay::scan::survey;
 use crate::journal::format::FRAME_HEADER_LEN;
@@ -38,23 +37,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// How often a process follows a journal that is restarted repeatedly.
 const TRIES: usize = 100;
-
-/// A thread whose commit is written, but not acknowledged: the turn lasts at least as long.
-pub(in crate::db) struct Staying<'db>(&'db Inner);
-
-impl Drop for Staying<'_> {
-    fn drop(&mut self) {
-        let Some(sharing) = &self.0.sharing else { return };
-        sharing.users.leave(|is_last| {
-            if is_last {
-                end_turn_now(self.0);
-            } else {
-                // Read-only processes learn of it from this. If this fails, the end of the turn retries.
-                let _ = self.0.checkpoints().tell();
-            }
-        });
-    }
-}
 
 /// Runs something that writes the file, in this process's turn.
 pub(in crate::db) fn in_turn<T>(db: &Inner, act: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -107,37 +89,11 @@ fn close_as_it_is(db: &Inner) -> Result<()> {
 
 /// Ends the turn; first marks it if a flush failed meanwhile.
 pub(in crate::db) fn let_go(db: &Inner) {
-    let Some(sharing) = &db.sharing else { return };
-    sharing.users.leave(|is_last| {
-        if !is_last {
-            return;
-        }
-        let is_failed = db.checkpoints().check_usable().is_err();
-        if step!(FailedFlushNotTold, is_failed, else false) {
-            let _ = db.checkpoints().tell();
-        }
-        db.segment.load().end_turn();
-    });
-}
-
-/// Keeps the turn until the returned guard is dropped, whichever thread is the writer meanwhile.
-pub(in crate::db) fn stay_in_turn(db: &Inner) -> Option<Staying<'_>> {
-    db.sharing.as_ref()?.users.add();
-    Some(Staying(db))
-}
-
-/// Takes the turn for a transaction, or joins the turn of other threads' commits in this process.
-pub(in crate::db) fn take_or_join_turn(
-    db: &Inner,
-    writing: &mut Writing,
-    take: impl Fn(&Segment) -> Result<()>,
-) -> Result<()> {
-    let Some(sharing) = &db.sharing else { return Ok(()) };
-    db.checkpoints().check_usable()?;
-    sharing.check_schema()?;
-    let segment = db.segment.load_full();
-    let may_join = || segment.turns.as_ref().is_some_and(Turns::is_unwanted);
-    if sharing.users.join(may_join) { Ok(()) } else { take_turn_by(db, writing, take) }
+    let is_failed = db.checkpoints().check_usable().is_err();
+    if step!(FailedFlushNotTold, is_failed, else false) {
+        let _ = db.checkpoints().tell();
+    }
+    db.segment.load().end_turn();
 }
 
 /// Returns true if no other handle has the file open for writing. Closes the files that keep it open.
@@ -162,15 +118,11 @@ pub(in crate::db) fn take_turn_by(
     let Some(sharing) = &db.sharing else { return Ok(()) };
     db.checkpoints().check_usable()?;
     sharing.check_schema()?;
-    sharing.users.wait_for_none();
     for _ in 0..TRIES {
         let segment = db.segment.load_full();
         take(&segment)?;
         match catch_up(db, writing, sharing) {
-            Ok(true) => {
-                sharing.users.add();
-                return Ok(());
-            }
+            Ok(true) => return Ok(()),
             caught_up => {
                 segment.end_turn();
                 caught_up?;
@@ -192,7 +144,7 @@ pub(in crate::db) fn try_to_take_turn(db: &Inner, writing: &mut Writing) -> Resu
     db.checkpoints().check_usable()?;
     sharing.check_schema()?;
     let segment = db.segment.load_full();
-    if sharing.users.are_any() || !segment.try_to_take_turn()? {
+    if !segment.try_to_take_turn()? {
         return Ok(false);
     }
     let caught_up = catch_up(db, writing, sharing);
@@ -202,22 +154,14 @@ pub(in crate::db) fn try_to_take_turn(db: &Inner, writing: &mut Writing) -> Resu
         follow::follow(db, writing, sharing)?;
         return Ok(false);
     }
-    sharing.users.add();
     Ok(true)
 }
 
-/// Ends the turn, unless another thread of this process needs it. Nothing in exclusive mode.
+/// Ends the turn: publishes the end of the journal, and lets the next process write. Nothing in exclusive mode.
 pub(in crate::db) fn end_turn(db: &Inner) {
-    let Some(sharing) = &db.sharing else { return };
-    sharing.users.leave(|is_last| {
-        if is_last {
-            end_turn_now(db);
-        }
-    });
-}
-
-/// Publishes the end of the journal, and lets the next process write.
-fn end_turn_now(db: &Inner) {
+    if db.sharing.is_none() {
+        return;
+    }
     let checkpoints = db.checkpoints();
     if checkpoints.check_usable().is_ok() {
         // If this fails, the next turn does it: nothing acknowledged depends on it.
@@ -369,10 +313,6 @@ pub(in crate::db) fn pull(db: &Inner) -> Result<Snapshot> {
         sharing.check_schema()?;
         if let Some(image_state) = db.image() {
             reopening::reopen_to_write(db, image_state, &mut writing);
-        }
-        if sharing.users.are_any() {
-            // Another thread waits for its commit: no other process has written since its turn began.
-            return Ok(db.read());
         }
         if !is_linked(db)? {
             follow::follow(db, &mut writing, sharing)?;

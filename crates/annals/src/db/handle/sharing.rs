@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::db::present::turns::Users;
 use crate::journal::Recovery;
 use crate::storage::Directory;
 use crate::{Error, ErrorKind, Result};
@@ -17,8 +16,6 @@ pub(in crate::db) struct Sharing {
     pub(in crate::db) recovery: Recovery,
     /// True if another program changed the schema that this one's code relies on.
     pub(in crate::db) is_outdated: AtomicBool,
-    /// The threads of this process that need its turn.
-    pub(in crate::db) users: Users,
 }
 
 impl Sharing {

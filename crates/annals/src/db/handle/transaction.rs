@@ -345,12 +345,10 @@ impl<'db> Transaction<'db> {
         let Written { point, mut is_acknowledged } = written;
         self.note_written(point);
         if database.sharing.is_some() {
-            // Other processes build on it as soon as the turn ends. Other threads of this one may write
-            // meanwhile, and share the flush.
-            let in_turn = step!(TurnEndedEarly, shared::stay_in_turn(database), else None);
+            // Other processes build on it as soon as the turn ends, which it does with this transaction.
+            step!(TurnEndedEarly, database.group.wait(point)?);
             drop(self);
-            database.group.wait(point)?;
-            drop(in_turn);
+            step!(TurnEndedEarly, else database.group.wait(point)?);
             is_acknowledged = true;
         }
         Ok(Pending { database, point, level, is_empty: false, is_acknowledged })

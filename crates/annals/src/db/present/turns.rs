@@ -3,12 +3,11 @@
 //! A writer acquires the turn lock, then waits for the tail lock, and releases the turn lock once it has that. So a
 //! process that writes repeatedly waits after one that waited already. Locks vanish with their process.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::journal;
 use crate::storage::{Clock, Hold, Lock, Storage};
-use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
 /// The first and the longest pause between two tries.
@@ -35,54 +34,6 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // It could fail only if the file weren't open; and then the lock is released too.
         let _ = self.0.unlock(Lock::Backfill);
-    }
-}
-
-/// The number of threads of this process that need its turn: the writer, and those whose commits are not acknowledged
-/// yet. While there are any, no other process writes.
-///
-/// A thread that changes the number from or to 0 holds the turn's locks; a thread that adds itself is the writer.
-#[derive(Debug, Default)]
-pub(in crate::db) struct Users {
-    count: Mutex<usize>,
-    none: Condvar,
-}
-
-impl Users {
-    /// Adds a thread to the turn that was just taken.
-    pub(in crate::db) fn add(&self) {
-        *lock(&self.count) += 1;
-    }
-
-    /// Adds a thread if there are others, and `may` allows it. Returns whether it did.
-    pub(in crate::db) fn join(&self, may: impl FnOnce() -> bool) -> bool {
-        let mut count = lock(&self.count);
-        let joins = *count > 0 && may();
-        *count += usize::from(joins);
-        joins
-    }
-
-    /// Removes a thread; `end` is called with whether it was the last one, whose part it is to end the turn.
-    pub(in crate::db) fn leave(&self, end: impl FnOnce(bool)) {
-        let mut count = lock(&self.count);
-        *count = count.saturating_sub(1);
-        end(*count == 0);
-        if *count == 0 {
-            self.none.notify_all();
-        }
-    }
-
-    /// True if a thread needs the turn.
-    pub(in crate::db) fn are_any(&self) -> bool {
-        *lock(&self.count) > 0
-    }
-
-    /// Waits until no thread needs the turn any more: at most for the flush of written commits.
-    pub(in crate::db) fn wait_for_none(&self) {
-        let count = lock(&self.count);
-        drop(
-            self.none.wait_while(count, |count| *count > 0).unwrap_or_else(PoisonError::into_inner),
-        );
     }
 }
 
@@ -137,11 +88,6 @@ impl Turns {
         let taken = taken?;
         let_go.inspect_err(|_| self.end())?;
         Ok(taken)
-    }
-
-    /// True if no other process waits for its turn.
-    pub(in crate::db) fn is_unwanted(&self) -> bool {
-        self.try_lock(Lock::Turn).unwrap_or(false) && self.storage.unlock(Lock::Turn).is_ok()
     }
 
     /// Returns how long a transaction waits.
