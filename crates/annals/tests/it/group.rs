@@ -168,89 +168,69 @@ fn who_commits_alone_waits_for_nobody() {
     }
 }
 
-/// In shared mode: while a commit is flushed, lets another thread write one, runs `meanwhile`, and lets the flushes
-/// continue. Returns what became of the two.
-fn overlap_in_turn(
+/// In shared mode: commits in a thread, and runs `meanwhile` during its flush.
+fn during_a_turn<T>(
     (gate, database): (&Gate, &Database),
-    meanwhile: impl FnOnce(),
-) -> [Result<annals::Commit>; 2] {
+    meanwhile: impl FnOnce() -> T,
+) -> (Result<annals::Commit>, T) {
     gate.set_closed(true);
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| begin(database, Level::Checksummed).commit());
+        let committing = scope.spawn(|| begin(database, Level::Checksummed).commit());
         gate.wait_for_flush();
-        let (sender, begun) = std::sync::mpsc::channel();
-        let second = scope.spawn(move || {
-            let tx = begin(database, Level::Checksummed);
-            sender.send(()).unwrap();
-            tx.commit()
-        });
-        begun.recv().unwrap();
-        // This waits until the other one is written.
-        let tx = database.begin().unwrap();
-        assert_eq!(tx.view().table(TABLE).unwrap().len(), 2);
-        assert_eq!(database.read().table(TABLE).unwrap().len(), 0, "none is acknowledged");
-        tx.rollback().unwrap();
-        meanwhile();
+        assert_eq!(database.read().table(TABLE).unwrap().len(), 0, "it isn't acknowledged");
+        let done = meanwhile();
         gate.set_closed(false);
-        [first.join().unwrap(), second.join().unwrap()]
+        (committing.join().unwrap(), done)
     })
 }
 
 #[test]
-fn threads_share_flushes_in_shared_mode_too() {
+fn a_turn_lasts_until_its_commit_is_acknowledged() {
     let (disk, gate, database) = gated_by(&options());
     let other = open(&disk);
-    let outcomes = overlap_in_turn((&gate, &database), || {
-        let error = other.begin().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Busy, "the turn lasts until both are acknowledged");
-        assert_eq!(database.pull().unwrap().table(TABLE).unwrap().len(), 0);
-    });
-    let [first, second] = outcomes.map(Result::unwrap);
-    assert_eq!(first.txid + 1, second.txid);
-    assert_eq!(database.read().txid(), second.txid);
+    let begun = || other.begin().map(drop).unwrap_err().kind();
+    let (committed, refused) = during_a_turn((&gate, &database), begun);
+    let committed = committed.unwrap();
+    assert_eq!(refused, ErrorKind::Busy);
     for state in disk.crash_states().every().take(5000) {
         let opened =
             Options::new().open_in(Arc::new(state), "journal", Arc::new(SimulatedClock::new(2)));
-        assert!(opened.unwrap().read().txid() >= second.txid);
+        assert!(opened.unwrap().read().txid() >= committed.txid);
     }
     other.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(2)]).map(drop)).unwrap();
     assert!(other.recoveries().is_empty());
-    assert_eq!(database.pull().unwrap().table(TABLE).unwrap().len(), 3);
+    assert_eq!(database.pull().unwrap().table(TABLE).unwrap().len(), 2);
 }
 
 #[test]
-fn no_thread_joins_a_turn_that_another_process_waits_for() {
+fn a_thread_that_waits_for_the_turn_of_another_takes_its_own() {
     let (disk, gate, database) = gated_by(&options());
-    gate.set_closed(true);
+    // As another process does that is next.
+    let waiting = disk.open("journal", Access::Write).unwrap();
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| begin(&database, Level::Checksummed).commit());
-        gate.wait_for_flush();
-        // As another process does that is next.
-        let waiting = disk.open("journal", Access::Write).unwrap();
-        assert!(waiting.try_lock(Lock::Turn, Hold::Exclusive).unwrap());
-        let second = scope.spawn(|| database.begin().map(drop));
-        gate.set_closed(false);
-        first.join().unwrap().unwrap();
+        let next = || {
+            assert!(waiting.try_lock(Lock::Turn, Hold::Exclusive).unwrap());
+            scope.spawn(|| database.begin().map(drop))
+        };
+        let (committed, second) = during_a_turn((&gate, &database), next);
+        committed.unwrap();
         assert_eq!(second.join().unwrap().unwrap_err().kind(), ErrorKind::Busy);
-        waiting.unlock(Lock::Turn).unwrap();
     });
+    waiting.unlock(Lock::Turn).unwrap();
     drop(database.begin().unwrap());
 }
 
 #[test]
-fn a_failed_flush_in_shared_mode_leaves_all_in_the_turn_unknown_and_is_recovered_next() {
+fn a_failed_flush_in_shared_mode_leaves_the_commit_unknown_and_is_recovered_next() {
     let (disk, gate, database) = gated_by(&options());
     let other = open(&disk);
-    let outcomes = overlap_in_turn((&gate, &database), || {
-        disk.fail_at(disk.operations(), Fault::Io);
-    });
-    for outcome in outcomes {
-        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::UnknownOutcome);
-    }
+    let fail = || disk.fail_at(disk.operations(), Fault::Io);
+    let (committed, ()) = during_a_turn((&gate, &database), fail);
+    assert_eq!(committed.unwrap_err().kind(), ErrorKind::UnknownOutcome);
     assert_eq!(database.begin().unwrap_err().kind(), ErrorKind::Poisoned);
     disk.clear_transcript();
     other.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(2)]).map(drop)).unwrap();
     let transcript = disk.transcript();
     assert!(transcript.contains("flush journal"), "it recovers first:\n{transcript}");
-    assert_eq!(other.read().table(TABLE).unwrap().len(), 3);
+    assert_eq!(other.read().table(TABLE).unwrap().len(), 2);
 }
