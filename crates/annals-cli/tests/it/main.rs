@@ -37,6 +37,7 @@ mod leftovers;
 mod limits;
 #[cfg(all(unix, feature = "net"))]
 mod offline;
+mod older;
 #[cfg(all(unix, feature = "net"))]
 mod only_read;
 #[cfg(unix)]
