@@ -9,6 +9,7 @@ use crate::db::options::Options;
 use crate::db::progress::Watched;
 use crate::db::replay::scan::{self, Sink};
 use crate::db::replay::segments::{Opened, Past};
+use crate::db::replay::source::FrameSource;
 use crate::db::replay::witness::check_end;
 use crate::journal::Survey;
 use crate::storage::Directory;
@@ -69,8 +70,8 @@ impl Options {
         let (past, watch) = (past?, self.watch.as_ref());
         let watched = Watched::new(&*storage, watch);
         let is_whole = |survey: &Survey| check_end(&witnesses, survey, directory, name, &*storage);
-        scan::scan_storage(&watched, &shown, &past, is_whole, sink)
-            .map_err(|error| watched.explain(error, &shown))
+        let source = FrameSource { past: Some(&past), storage: &watched, shown: &shown };
+        scan::scan_storage(&source, is_whole, sink)
     }
 
     /// Examines a file and builds its state, as [`examine`](crate::inspection::examine) does, with the end that

@@ -15,13 +15,13 @@ use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
-use crate::db::replay::scan::{self, is_damaged, open_to_read};
-use crate::db::replay::segments::{Opened, Past};
+use crate::db::replay::segments::{Opened, Past, open_to_read};
+use crate::db::replay::source::{FrameFacts, FrameSource, Visitor, is_damaged};
 use crate::db::replay::state::Replay;
 use crate::db::replay::unapplied::{Counted, Unapplied};
 use crate::db::replay::witness::{check_end, image_witnesses};
 use crate::image::Witness;
-use crate::journal::segments::Kept;
+use crate::journal::format::Header;
 use crate::journal::{
     Committed, Copies, Erasure, Frame, Head, Point, Recovery, Rule, SegmentFacts, Survey,
 };
@@ -146,8 +146,8 @@ fn examine_frames(
     let witnesses = witnesses(directory, name, &*storage, &shown);
     // Seeming damage from another process's writing disappears at the next read.
     let rule = Rule::new(Recovery::Checked);
-    let surveyed = scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
-    let (survey, ()) = surveyed.map_err(|error| watched.explain(error, &shown))?;
+    let source = FrameSource { past: None, storage: &watched, shown: &shown };
+    let (survey, ()) = source.survey(rule, is_damaged, || ())?;
     Ok(Inspection::of(survey, &shown)
         .against(&witnesses, directory, name, &*storage)?
         .with_image(directory, name))
@@ -163,18 +163,15 @@ pub(super) fn examine_storage(
     let Opened { storage, shown, past, .. } = opened;
     let watched = Watched::new(&**storage, options.watch.as_ref());
     let witnesses = witnesses(directory, name, &**storage, shown);
+    let source = FrameSource { past: past.as_ref().ok(), storage: &watched, shown };
+    let missing = past.as_ref().err().map(|error| (0, error.to_string()));
     let look = |until| {
-        scan::survey(
-            &watched,
-            shown,
-            Rule::new(options.recovery),
-            || Findings::begin(past, options, until),
-            is_damaged,
-            |state: &mut Findings, frame, end| {
-                let is_repeated = past.as_ref().is_ok_and(|past| past.is_repeated(frame));
-                state.take(frame, end, shown, is_repeated)
-            },
-        )
+        let begin = || Findings {
+            replay: Replay::default().until(until),
+            problem: missing.clone(),
+            ..Findings::default()
+        };
+        source.survey(Rule::new(options.recovery), is_damaged, begin)
     };
     let (mut survey, mut state) = look(None)?;
     if let Some(txid) = state.misfit {
@@ -285,51 +282,6 @@ struct Findings {
 }
 
 impl Findings {
-    /// Begins with the contents of the segments before the file.
-    fn begin(past: &Result<Past>, options: &Options, until: Option<u64>) -> Result<Self> {
-        let mut state = Self { replay: Replay::default().until(until), ..Self::default() };
-        let past = match past {
-            Ok(past) => past,
-            Err(error) => {
-                state.problem = Some((0, error.to_string()));
-                return Ok(state);
-            }
-        };
-        let begin = |state: &mut Self, kept: &Kept| {
-            state.marks.begin();
-            state.replay.begin(&kept.head.header);
-        };
-        let read = past.read(
-            options.watch.as_ref(),
-            &mut state,
-            begin,
-            |state, frame, (shown, is_repeated)| state.take(frame, u64::MAX, shown, is_repeated),
-        );
-        match read {
-            Err(error) if says_nothing(&error) => return Err(error),
-            Err(error) => state.problem = Some((0, error.to_string())),
-            // Whatever is before the file counts.
-            Ok(()) => state.problem = state.problem.map(|(_, why)| (0, why)),
-        }
-        state.marks.begin();
-        state.first_kept = state.first.take();
-        state.replay.begin(past.header());
-        Ok(state)
-    }
-
-    fn take(&mut self, frame: &Frame<'_>, end: u64, shown: &str, is_repeated: bool) -> Result<()> {
-        self.marks.frame(frame);
-        if !is_repeated {
-            return self.frame(frame, end, shown);
-        }
-        if self.problem.is_none()
-            && let Err(error) = self.replay.repeated(frame, shown)
-        {
-            self.note(frame, error)?;
-        }
-        Ok(())
-    }
-
     /// Records why a frame can't be replayed.
     fn note(&mut self, frame: &Frame<'_>, error: Error) -> Result<()> {
         if says_nothing(&error) {
@@ -340,26 +292,48 @@ impl Findings {
         Ok(())
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<()> {
-        if self.problem.is_none() {
-            match self.replay.frame(frame, end, shown) {
-                Ok(events) => self.since_commit += events,
-                Err(error) => self.note(frame, error)?,
-            }
-        }
-        if let Some(committed) = Committed::of(frame) {
-            self.first.get_or_insert(committed);
-            self.pending.push_back((frame.end, std::mem::take(&mut self.since_commit)));
-        }
-        self.count(end);
-        Ok(())
-    }
-
     /// Counts the frames that are accepted by now.
     fn count(&mut self, end: u64) {
         while let Some((_, events)) = self.pending.front().copied().filter(|(at, _)| *at <= end) {
             self.events += events;
             self.pending.pop_front();
         }
+    }
+}
+
+impl Visitor for Findings {
+    fn begin(&mut self, header: &Header) {
+        self.marks.begin();
+        self.replay.begin(header);
+        self.first_kept = self.first_kept.take().or(self.first.take());
+        // Whatever is before the file counts.
+        self.problem = self.problem.take().map(|(_, why)| (0, why));
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, facts: &FrameFacts<'_>) -> Result<()> {
+        self.marks.frame(frame);
+        if self.problem.is_none() {
+            match self.replay.take(frame, facts) {
+                Ok(events) => self.since_commit += events,
+                Err(error) => self.note(frame, error)?,
+            }
+        }
+        if facts.is_repeated {
+            return Ok(());
+        }
+        if let Some(committed) = Committed::of(frame) {
+            self.first.get_or_insert(committed);
+            self.pending.push_back((frame.end, std::mem::take(&mut self.since_commit)));
+        }
+        self.count(facts.end);
+        Ok(())
+    }
+
+    fn fail(&mut self, error: Error) -> Result<()> {
+        if says_nothing(&error) {
+            return Err(error);
+        }
+        self.problem = Some((0, error.to_string()));
+        Ok(())
     }
 }

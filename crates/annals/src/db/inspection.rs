@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use annals_schema::{Timestamp, Txid};
 
-use crate::db::replay::scan::is_damaged;
+use crate::db::replay::source::is_damaged;
 use crate::journal::format::Slot;
 use crate::journal::{Point, SegmentFacts, Survey};
 use crate::storage;

@@ -23,8 +23,8 @@ use crate::db::present::segment::{Current, JournalFile, Segment};
 use crate::db::present::turns::Turns;
 use crate::db::progress::Watched;
 use crate::db::recovery::Repair;
-use crate::db::replay::scan;
 use crate::db::replay::segments::Past;
+use crate::db::replay::source::looks_wrong;
 use crate::db::replay::state::Replay;
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Recovered, Recovery, Survey, Verdict, segments};
@@ -269,7 +269,7 @@ impl Options {
                 Past::check_there(&**directory, name, &found.head.header, &shown)?;
             }
             let (survey, replay, image_state) =
-                looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
+                looking.survey(&mut found, &watched, recovery, looks_wrong)?;
             let seal = survey.sealed.as_ref().filter(|_| found.stopped.is_none());
             let Some(seal) = seal else {
                 // The last one that wrote it may have been killed.

@@ -12,6 +12,7 @@ use crate::db::progress::{Watch, Watched};
 use crate::db::recovery::Repair;
 use crate::db::replay::scan::{self, Sink};
 use crate::db::replay::segments::{Opened, Past};
+use crate::db::replay::source::FrameSource;
 use crate::db::replay::witness::check_end;
 use crate::image::image_name;
 use crate::journal::format::Header;
@@ -80,8 +81,8 @@ impl Generation {
         let Opened { storage, shown, past, witnesses } =
             Opened::new(&*directory, name, Past::whole)?;
         let watched = Watched::new(&*storage, options.watch.as_ref());
-        let (survey, ()) = scan::survey_moving(&watched, &shown, || Ok(()), |(), _, _| Ok(()))
-            .map_err(|error| watched.explain(error, &shown))?;
+        let source = FrameSource { past: None, storage: &watched, shown: &shown };
+        let survey = source.verify()?;
         check_end(&witnesses, &survey, &*directory, name, &*storage)?;
         Ok(Self::new(options, directory, name, storage, past?, &survey))
     }
@@ -175,8 +176,8 @@ impl Generation {
         let Some(newest) = self.segments.last() else { return Ok(()) };
         let watched = Watched::new(&*newest.storage, self.watch.as_ref());
         let OldSegment { shown, head, end, .. } = newest;
-        scan::scan_verified(&watched, shown, &self.past, head, *end, sink)
-            .map_err(|error| watched.explain(error, &newest.shown))
+        let source = FrameSource { past: Some(&self.past), storage: &watched, shown };
+        scan::scan_verified(&source, head, *end, sink)
     }
 
     /// Reads the frames of the segment at a place.
@@ -186,16 +187,15 @@ impl Generation {
     pub fn read(
         &self,
         place: usize,
-        visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
+        mut visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(OldSegment { storage, shown, head, end }) = self.segments.get(place) else {
             return Ok(());
         };
         let watched = Watched::new(&**storage, self.watch.as_ref());
         watched.read_again();
-        scan::read_to(&watched, head, head.start(), *end, shown, visit)
-            .map(drop)
-            .map_err(|error| watched.explain(error, shown))
+        let source = FrameSource { past: None, storage: &watched, shown };
+        source.read_to(head, *end, &mut visit).map(drop)
     }
 
     /// Returns the files beside the journal that are proven to be made of it, but for its kept segments, and what an

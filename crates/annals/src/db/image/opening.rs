@@ -11,8 +11,9 @@ use annals_storage::step;
 
 use crate::db::image::image_state::ImageState;
 use crate::db::image::pins::Pins;
-use crate::db::replay::scan::read_frames;
+use crate::db::progress::Watched;
 use crate::db::replay::segments::{Past, Since};
+use crate::db::replay::source::{FrameSource, read_frames};
 use crate::db::replay::state::Replay;
 use crate::db::replay::unapplied::{Before, MakeRoom};
 use crate::db::replay::witness::{ends_there, identity, image_witnesses};
@@ -311,8 +312,11 @@ impl Looking<'_> {
     ) -> Result<(Replay, Point)> {
         let shown = self.directory.display(self.name);
         let head = Head::read(self.storage, &shown)?;
-        let mut through =
-            |past: &Past| past.replay_to(&mut replay, self.storage, &head, to, &shown);
+        let storage = &Watched::new(self.storage, None);
+        let mut through = |past: &Past| {
+            let source = FrameSource { past: Some(past), storage, shown: &shown };
+            replay.advance(&source, &head, to)
+        };
         let end = match after {
             Some(past) => through(past)?,
             None => through(&Past::needed(&**self.directory, self.name, &head.header)?)?,

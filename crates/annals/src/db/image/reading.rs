@@ -6,7 +6,7 @@ use crate::db::image::opening::{Begun, Found, Looking};
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::progress::Watched;
-use crate::db::replay::scan::{is_damaged, survey, survey_moving};
+use crate::db::replay::source::{FrameSource, is_damaged};
 use crate::db::replay::state::{Replay, State};
 use crate::db::replay::unapplied::{Unapplied, replay_before};
 use crate::db::replay::witness::identity;
@@ -204,7 +204,8 @@ fn hard(
     if let Some(begun) = &found.begun {
         let from = begun.past.point();
         let rule = Rule::new(Recovery::Checked).after(from);
-        let survey = survey(watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
+        let source = FrameSource { past: None, storage: watched, shown: &shown };
+        let survey = source.survey(rule, is_damaged, || ());
         let least = from.map_or(0, |from| from.position);
         let survey = survey.ok().map(|(survey, ())| survey);
         let is_fit = |survey: &Survey| !is_damaged(survey) && least <= hard_position(survey);
@@ -219,7 +220,7 @@ fn hard(
         // Only the whole journal shows which of the two is wrong.
         found.begun = None;
     }
-    let (survey, ()) = survey_moving(watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
+    let survey = FrameSource { past: None, storage: watched, shown: &shown }.verify()?;
     looking.check_end(found, &survey)?;
     let (replay, end) = replay_before(|until| {
         looking.replay(None, Replay::default().until(until), hard_position(&survey))

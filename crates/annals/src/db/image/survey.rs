@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::db::image::image_state::ImageState;
 use crate::db::image::opening::{Found, Looking, over, stale};
 use crate::db::progress::Watched;
-use crate::db::replay::scan;
 use crate::db::replay::segments::Past;
+use crate::db::replay::source::FrameSource;
 use crate::db::replay::state::Replay;
 use crate::db::replay::unapplied::{Before, Counted, replay_before};
 use crate::db::replay::witness::{check_end, known};
@@ -115,7 +115,7 @@ impl Looking<'_> {
         replay.before(&Counted { head, from, shown, end, hard })
     }
 
-    /// Surveys the journal's file, with the visitor of `begin`, after a replay of the segments before it.
+    /// Replays the segments before the journal's file, and then the file, which is surveyed.
     fn survey_behind(
         &self,
         past: &Past,
@@ -124,17 +124,11 @@ impl Looking<'_> {
         rule: Rule,
         looks_wrong: &impl Fn(&Survey) -> bool,
     ) -> Result<(Survey, Replay)> {
-        let shown = self.directory.display(self.name);
-        let rule = rule.after(past.point());
+        let shown = &self.directory.display(self.name);
+        let source = FrameSource { past: Some(past), storage, shown };
         replay_before(|until| {
-            let begin = || {
-                let mut replay = begin().until(until);
-                past.replay(&mut replay, storage.watch()).map(|()| replay)
-            };
-            scan::survey(storage, &shown, rule, begin, looks_wrong, |replay, frame, end| {
-                past.replay_frame(replay, frame, end, &shown)
-            })
-            .inspect_err(|_| storage.read_again())
+            let surveyed = source.survey(rule, looks_wrong, || begin().until(until));
+            surveyed.inspect_err(|_| storage.read_again())
         })
     }
 }

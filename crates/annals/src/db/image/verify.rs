@@ -9,8 +9,8 @@ use crate::db::image::opening::{Begun, Looking};
 use crate::db::options::{Options, locate};
 use crate::db::present::snapshot::Snapshot;
 use crate::db::progress::Watched;
-use crate::db::replay::scan::{self, open_to_read};
-use crate::db::replay::segments::{Past, Since, Successor};
+use crate::db::replay::segments::{Past, Since, Successor, open_to_read};
+use crate::db::replay::source::{FrameSource, is_damaged};
 use crate::db::replay::state::Replay;
 use crate::image::{self, Report, Slot};
 use crate::journal::{Head, Point, Recovery};
@@ -175,9 +175,9 @@ fn compare(
     };
     let image_txid = root.point.txid;
     let watched = Watched::new(&**storage, options.watch.as_ref());
-    let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged);
+    let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, is_damaged);
     let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, shown))?;
-    if scan::is_damaged(&survey) {
+    if is_damaged(&survey) {
         return Err(survey.damage(shown));
     }
     if found.begun.is_none() {
@@ -202,7 +202,7 @@ fn unusable(
     let mut found = looking.find()?;
     if found.begun.is_some() {
         let watched = Watched::new(storage, None);
-        looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged)?;
+        looking.survey(&mut found, &watched, Recovery::Checked, is_damaged)?;
     }
     Ok(found.reason)
 }
@@ -243,7 +243,9 @@ fn brought_to(
     let past = past.ok_or_else(|| busy("history was forgotten".to_owned()))?;
     let store = Store::resume(published.view.share());
     let mut replay = Replay::resume(store, since.segment);
-    past.replay_to(&mut replay, &*newest.storage, &newest.head, end.position, &shown)?;
+    let watched = Watched::new(&*newest.storage, None);
+    let source = FrameSource { past: Some(&past), storage: &watched, shown: &shown };
+    replay.advance(&source, &newest.head, end.position)?;
     Ok(Arc::clone(replay.finish().published()))
 }
 

@@ -19,13 +19,13 @@ use crate::db::image::opening::{Begun, root_before};
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
-use crate::db::replay::scan::read_frames;
 use crate::db::replay::segments::{Past, Since};
+use crate::db::replay::source::FrameSource;
 use crate::db::replay::state::Replay;
 use crate::image::image_name;
 use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};
-use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::journal::{Head, Point};
 use crate::storage::{Clock, Storage};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -203,13 +203,9 @@ impl Present<'_> {
     ) -> Result<(Store, Point)> {
         let Part { storage, head, shown, end, .. } = part;
         let watched = Watched::new(&**storage, self.watch.as_ref());
+        let source = FrameSource { past: Some(past), storage: &watched, shown };
         let mut replay = Replay::resume(store, segment);
-        past.replay(&mut replay, watched.watch())?;
-        let from = past.point().unwrap_or_else(|| head.start());
-        let reader = FrameReader::new(&watched, head.hash, from, *end).confirming(&head.slots);
-        let visit = &mut |frame: &Frame<'_>| past.replay_frame(&mut replay, frame, u64::MAX, shown);
-        let point = read_frames(reader, Some(Txid(txid)), shown, visit)
-            .map_err(|error| watched.explain(error, shown))?;
+        let point = source.read(head, *end, Some(Txid(txid)), &mut replay)?;
         match point.txid >= Txid(txid) {
             true => Ok((replay.finish(), point)),
             false => Err(Error::corrupt(format!(

@@ -1,18 +1,10 @@
-//! Replay and scan: the two ways to read a journal from its beginning.
-
-use std::sync::Arc;
+//! A scan passes the events of a journal on, from its beginning.
 
 use annals_schema::{Schema, Txid};
-use annals_storage::step;
 
-use crate::db::progress::Watched;
-use crate::db::replay::segments::Past;
+use crate::db::replay::source::{FrameFacts, FrameSource, Visitor};
 use crate::event::{self, Event};
-use crate::journal::format::FRAMES_AT;
-use crate::journal::{
-    Committed, Erasure, Frame, FrameReader, Head, Point, Recovery, Rule, Survey, Verdict,
-};
-use crate::storage::{Access, Directory, Storage};
+use crate::journal::{Committed, Erasure, Frame, Head, Survey};
 use crate::{Error, ErrorKind, Result};
 
 /// Takes the events of a journal, in order.
@@ -54,83 +46,26 @@ pub trait Sink {
 
 /// Scans a file that is open for reading, with the segments before it. `is_whole` may refuse where it ends.
 pub(in crate::db) fn scan_storage(
-    storage: &Watched<'_>,
-    shown: &str,
-    past: &Past,
+    source: &FrameSource<'_>,
     is_whole: impl Fn(&Survey) -> Result<()>,
     sink: &mut impl Sink,
 ) -> Result<()> {
-    let watch = storage.watch();
-    past.read(watch, &mut (), |(), _| {}, |(), _, _| Ok(()))?;
-    let (survey, ()) = survey_moving(storage, shown, || Ok(()), |(), _, _| Ok(()))?;
+    let survey = source.verify()?;
     is_whole(&survey)?;
-    storage.read_again();
+    source.storage.read_again();
     let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
-    scan_verified(storage, shown, past, &survey.head, end, sink)
+    scan_verified(source, &survey.head, end, sink)
 }
 
 /// Scans a file that was verified a moment ago up to an end, with the segments before it.
 pub(in crate::db) fn scan_verified(
-    storage: &Watched<'_>,
-    shown: &str,
-    past: &Past,
+    source: &FrameSource<'_>,
     head: &Head,
     end: u64,
     sink: &mut impl Sink,
 ) -> Result<()> {
     let mut scan = Scan { schema: Schema::default(), sink, is_open: false };
-    past.read(
-        storage.watch(),
-        &mut scan,
-        |_, _| {},
-        |scan, frame, (shown, is_repeated)| match is_repeated {
-            true => Ok(()),
-            false => scan.frame(frame, shown),
-        },
-    )?;
-    let visit = &mut |frame: &Frame<'_>| match past.is_repeated(frame) {
-        true => Ok(()),
-        false => scan.frame(frame, shown),
-    };
-    read_to(storage, head, head.start(), end, shown, visit).map(drop)
-}
-
-/// Reads frames that verified a moment ago, from a point to the end of a commit; returns that.
-pub(in crate::db) fn read_to(
-    storage: &dyn Storage,
-    head: &Head,
-    from: Point,
-    to: u64,
-    shown: &str,
-    visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
-) -> Result<Point> {
-    let reader = FrameReader::new(storage, head.hash, from, to).confirming(&head.slots);
-    let end = read_frames(reader, None, shown, visit)?;
-    if end.position == to { Ok(end) } else { Err(changed(shown, end.position)) }
-}
-
-/// Reads frames as far as they verify, or up to the end of a transaction; returns the end of the last one.
-pub(in crate::db) fn read_frames(
-    mut reader: FrameReader<'_>,
-    last: Option<Txid>,
-    shown: &str,
-    visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
-) -> Result<Point> {
-    let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-    while last.is_none_or(|last| reader.point().txid < last)
-        && let Some(frame) = reader.next().map_err(io)?
-    {
-        visit(&frame)?;
-    }
-    Ok(reader.point())
-}
-
-/// Returns the error that frames don't verify any more, which did a moment ago.
-pub(in crate::db) fn changed(shown: &str, at: u64) -> Error {
-    Error::corrupt(format!(
-        "{shown}: what verified at position {at} a moment ago doesn't any more: the rest was not read; \
-         try again, and check the disk"
-    ))
+    source.read_to(head, end, &mut scan).map(drop)
 }
 
 /// The progress of a scan.
@@ -141,15 +76,18 @@ struct Scan<'s, S> {
     is_open: bool,
 }
 
-impl<S: Sink> Scan<'_, S> {
-    fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+impl<S: Sink> Visitor for Scan<'_, S> {
+    fn frame(&mut self, frame: &Frame<'_>, facts: &FrameFacts<'_>) -> Result<()> {
+        if facts.is_repeated {
+            return Ok(());
+        }
         if frame.header.has_events() {
             if !self.is_open {
                 self.sink.begin(Txid(frame.header.txid))?;
             }
             self.is_open = !frame.header.is_commit();
         }
-        take_frame(frame, frame.payload_at(), &mut self.schema, shown, self.sink)
+        take_frame(frame, frame.payload_at(), &mut self.schema, facts.shown, self.sink)
     }
 }
 
@@ -215,75 +153,4 @@ pub(super) fn explain(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
         ErrorKind::Unsupported => error.advising("use a newer program"),
         _ => error,
     }
-}
-
-/// Opens a file for reading.
-pub(in crate::db) fn open_to_read(
-    directory: &dyn Directory,
-    name: &str,
-) -> Result<(Arc<dyn Storage>, String)> {
-    let shown = directory.display(name);
-    let storage = directory
-        .open(name, Access::Read)
-        .map_err(|error| crate::journal::cannot_open(&shown, Access::Read, error))?;
-    Ok((storage, shown))
-}
-
-/// The number of times that a seemingly damaged file is read again.
-const LOOKS: usize = 3;
-
-/// Surveys a file, passing each verified frame to the visitor of `begin`; returns the result with C. Damage is reported
-/// only if it is unchanged at the next read: another process may have been writing, or the disk may have read wrongly
-/// once.
-pub(in crate::db) fn survey<V>(
-    storage: &Watched<'_>,
-    shown: &str,
-    rule: Rule,
-    begin: impl Fn() -> Result<V>,
-    looks_wrong: impl Fn(&Survey) -> bool,
-    mut visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
-) -> Result<(Survey, V)> {
-    let mut looks = 0;
-    loop {
-        let mut visitor = begin()?;
-        let seen = |frame: &Frame<'_>, end| visit(&mut visitor, frame, end);
-        let explain = |error| storage.explain(error, shown);
-        let survey = Survey::make(storage, shown, rule, seen).map_err(explain)?;
-        looks += 1;
-        if !looks_wrong(&survey) || looks > LOOKS {
-            return Ok((survey, visitor));
-        }
-        storage.read_again();
-        storage.drop_copies(0..FRAMES_AT);
-        storage.drop_copies(survey.end.position..u64::MAX);
-        if survey.is_still_so(storage, shown).map_err(explain)? {
-            return Ok((survey, visitor));
-        }
-    }
-}
-
-/// Surveys a file that another process may be writing.
-pub(in crate::db) fn survey_moving<V>(
-    storage: &Watched<'_>,
-    shown: &str,
-    begin: impl Fn() -> Result<V>,
-    visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
-) -> Result<(Survey, V)> {
-    let rule = Rule::new(Recovery::Checked);
-    let (survey, visitor) = self::survey(storage, shown, rule, begin, is_damaged, visit)?;
-    if is_damaged(&survey) {
-        return Err(survey.damage(shown));
-    }
-    Ok((survey, visitor))
-}
-
-/// True if something is missing that was durable.
-pub(in crate::db) fn is_damaged(survey: &Survey) -> bool {
-    survey.verdict() == Verdict::Damaged
-}
-
-/// True if bytes would be cut, or called damaged, because of one possibly wrong read.
-pub(in crate::db) fn looks_wrong(survey: &Survey) -> bool {
-    let has_tail = step!(TailCutAtOnce, survey.may_hold_a_commit(), else false);
-    has_tail || is_damaged(survey)
 }

@@ -7,9 +7,6 @@ use std::io;
 use std::sync::Arc;
 
 use crate::db::present::segment::JournalFile;
-use crate::db::progress::{Watch, Watched};
-use crate::db::replay::scan::{self, open_to_read};
-use crate::db::replay::state::Replay;
 use crate::db::replay::witness::image_witnesses;
 use crate::image::Witness;
 use crate::journal::format::Header;
@@ -48,6 +45,18 @@ impl Opened {
             open_moving(directory, name, find, |(past, _)| past.is_ok())?;
         Ok(Self { storage, shown, past, witnesses })
     }
+}
+
+/// Opens a file for reading.
+pub(in crate::db) fn open_to_read(
+    directory: &dyn Directory,
+    name: &str,
+) -> Result<(Arc<dyn Storage>, String)> {
+    let shown = directory.display(name);
+    let storage = directory
+        .open(name, Access::Read)
+        .map_err(|error| crate::journal::cannot_open(&shown, Access::Read, error))?;
+    Ok((storage, shown))
 }
 
 /// Opens a file, and by `find` the files that belong to it. Another process may continue the journal in another
@@ -93,7 +102,7 @@ pub(in crate::db) struct Past {
     /// The header of the file that follows.
     header: Header,
     /// Where the first of them is read from, if not from its beginning.
-    since: Option<Since>,
+    pub(super) since: Option<Since>,
     /// Which of them are open.
     chain: Chain,
 }
@@ -179,11 +188,10 @@ impl Past {
         Ok(Some(Self { kept, header: *header, since: Some(since), chain }))
     }
 
-    /// Needs nothing, since all that was before the file is known.
-    pub(in crate::db) fn known(header: &Header, point: Point) -> Self {
-        let since = Since { segment: header.segment.saturating_sub(1), point };
-        let chain = Chain::default();
-        Self { kept: Vec::new(), header: *header, since: Some(since), chain }
+    /// Needs nothing, since all that was before a commit in the file, or before the file, is known.
+    pub(in crate::db) fn known(header: &Header, since: Since) -> Self {
+        let (kept, chain) = (Vec::new(), Chain::default());
+        Self { kept, header: *header, since: Some(since), chain }
     }
 
     /// Opens the whole kept history.
@@ -260,95 +268,19 @@ impl Past {
             .collect()
     }
 
-    /// True if the file repeats the state in its first transaction, which is known before.
-    pub(in crate::db) fn repeats_state(&self) -> bool {
-        let is_before = |since: Since| {
-            since.segment < self.header.segment || since.point.txid < Txid(self.header.first_txid)
-        };
-        let is_known = self.since.map_or(!self.kept.is_empty(), is_before);
-        self.header.begins_with_state() && is_known
-    }
-
-    /// True if a frame of the file is of the transaction that only repeats the state.
-    pub(in crate::db) fn is_repeated(&self, frame: &Frame<'_>) -> bool {
-        frame.header.txid == self.header.first_txid && self.repeats_state()
+    /// True if a frame of the file is of the transaction with which that repeats the state, which is known before.
+    pub(super) fn is_repeated(&self, frame: &Frame<'_>) -> bool {
+        let Header { segment, first_txid, .. } = self.header;
+        let is_before =
+            |since: Since| since.segment < segment || since.point.txid < Txid(first_txid);
+        frame.header.txid == first_txid
+            && self.header.begins_with_state()
+            && self.since.map_or(!self.kept.is_empty(), is_before)
     }
 
     /// Returns where the file is to be read from, if not from its beginning.
     pub(in crate::db) fn point(&self) -> Option<Point> {
         self.since.filter(|since| since.segment == self.header.segment).map(|since| since.point)
-    }
-
-    /// Reads all segments, verifying each and the borders between them. `begin` is called for each segment, and
-    /// `visit` for each frame, with the segment's name, and whether the frame only repeats the state.
-    pub(in crate::db) fn read<V>(
-        &self,
-        watch: Option<&Watch>,
-        visitor: &mut V,
-        begin: impl Fn(&mut V, &Kept),
-        visit: impl Fn(&mut V, &Frame<'_>, (&str, bool)) -> Result<()>,
-    ) -> Result<()> {
-        let headers = self.kept.iter().skip(1).map(|kept| &kept.head.header);
-        let successors = headers.chain(std::iter::once(&self.header));
-        for ((place, kept), successor) in self.kept.iter().enumerate().zip(successors) {
-            let own = &kept.head.header;
-            let since = self.since.filter(|since| since.segment == own.segment);
-            let is_first = place == 0 && self.since.is_none();
-            let repeated = (own.begins_with_state() && !is_first).then_some(own.first_txid);
-            let watched = Watched::new(&*kept.storage, watch);
-            begin(visitor, kept);
-            let from = since.map_or(kept.head.start(), |since| since.point);
-            kept.follow(&watched, from, successor, &mut |frame| {
-                visit(visitor, frame, (&kept.shown, Some(frame.header.txid) == repeated))
-            })
-            .map_err(|error| watched.explain(error, &kept.shown))?;
-        }
-        Ok(())
-    }
-
-    /// Replays the segments onto a store; the file is the next one.
-    pub(in crate::db) fn replay(&self, replay: &mut Replay, watch: Option<&Watch>) -> Result<()> {
-        let begin = |replay: &mut Replay, kept: &Kept| replay.begin(&kept.head.header);
-        self.read(watch, replay, begin, |replay, frame, (shown, is_repeated)| match is_repeated {
-            true => replay.repeated(frame, shown),
-            // Whatever is before a seal counts.
-            false => replay.frame(frame, u64::MAX, shown).map(drop),
-        })?;
-        replay.begin(&self.header);
-        Ok(())
-    }
-
-    /// Replays a frame of the file; `end` is the end of the commits accepted by now.
-    pub(in crate::db) fn replay_frame(
-        &self,
-        replay: &mut Replay,
-        frame: &Frame<'_>,
-        end: u64,
-        shown: &str,
-    ) -> Result<()> {
-        match self.is_repeated(frame) {
-            true => replay.repeated(frame, shown),
-            false => replay.frame(frame, end, shown).map(drop),
-        }
-    }
-
-    /// Replays the segments and then the file, up to the end of a commit at position `to`; returns that.
-    pub(in crate::db) fn replay_to(
-        &self,
-        replay: &mut Replay,
-        storage: &dyn Storage,
-        head: &Head,
-        to: u64,
-        shown: &str,
-    ) -> Result<Point> {
-        self.replay(replay, None)?;
-        let from = self.point().unwrap_or_else(|| head.start());
-        let visit = &mut |frame: &Frame<'_>| self.replay_frame(replay, frame, to, shown);
-        let end = scan::read_to(storage, head, from, to, shown, visit)?;
-        match !self.header.begins_with_state() || end.txid >= Txid(self.header.first_txid) {
-            true => Ok(end),
-            false => Err(scan::changed(shown, end.position)),
-        }
     }
 }
 

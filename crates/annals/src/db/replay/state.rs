@@ -3,20 +3,22 @@
 
 use std::sync::Arc;
 
-use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
+use annals_schema::{Blob, RowId, Schema, TableNumber, Txid, ValueRef};
 use annals_storage::step;
 
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
-use crate::db::replay::scan::{explain, read_frames};
+use crate::db::progress::Watched;
+use crate::db::replay::scan::explain;
 use crate::db::replay::segments::{Past, Since, Successor};
+use crate::db::replay::source::{self, FrameFacts, FrameSource, Visitor};
 use crate::db::replay::unapplied::{
     Before, Counted, MakeRoom, Stop, Unapplied, is_about_events, replay_before,
 };
 use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::Place;
-use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::journal::{Frame, Head, Point};
 use crate::store::{BlobPiece, Store};
 use crate::{Error, ErrorKind, Result};
 
@@ -41,12 +43,13 @@ impl State {
     /// apply, which is returned. If it fails, the state is unchanged.
     pub(in crate::db) fn advance(&mut self, to: u64) -> Result<Option<Unapplied>> {
         let Self { store, point, file } = self;
-        let (from, shown, segment) = (*point, &*file.name, file.segment_hash()?);
+        let (from, shown, head) = (*point, &*file.name, file.head()?);
+        let past = Past::known(&head.header, Since { segment: file.segment, point: from });
+        let storage = &Watched::new(&*file.storage, None);
+        let source = FrameSource { past: Some(&past), storage, shown };
         let (end, stopped) = replay_before(|until| {
             let mut replay = Replay::resume(std::mem::take(store), file.segment).until(until);
-            let reader = FrameReader::new(&*file.storage, segment, from, to);
-            let visit = &mut |frame: &Frame<'_>| replay.frame(frame, to, shown).map(drop);
-            let end = read_frames(reader, None, shown, visit);
+            let end = source.read(head, to, None, &mut replay);
             let replayed = end.and_then(|end| {
                 if end.position != to {
                     return Err(changed(shown, end.position));
@@ -73,19 +76,24 @@ impl State {
         let since = Since { segment: old.segment, point: self.point };
         let is_rebuilt = since.segment == header.segment;
         let past = match is_rebuilt {
-            true => Some(Past::known(header, since.point)),
+            true => {
+                let segment = header.segment.saturating_sub(1);
+                Some(Past::known(header, Since { segment, ..since }))
+            }
             false => Past::since(directory, journal, header, since)?,
         };
-        let replay = |past: Past, replay: &mut Replay| {
-            past.replay_to(replay, &**storage, head, to, &old.name)
+        let watched = &Watched::new(&**storage, None);
+        let advance = |past: &Past, replay: &mut Replay| {
+            let source = FrameSource { past: Some(past), storage: watched, shown: &old.name };
+            replay.advance(&source, head, to)
         };
-        let replayed = past.map(|past| {
+        let advanced = past.map(|past| {
             let mut resumed = Replay::resume(std::mem::take(&mut self.store), since.segment);
-            let end = replay(past, &mut resumed);
+            let end = advance(&past, &mut resumed);
             self.store = resumed.end(end.is_ok());
             end
         });
-        self.point = match replayed {
+        self.point = match advanced {
             Some(Ok(end)) => end,
             Some(Err(error)) if is_rebuilt || error.kind() != ErrorKind::Corrupt => {
                 return Err(unapplied(error, since.point.txid.0));
@@ -95,7 +103,7 @@ impl State {
             failed => {
                 let (past, mut whole) =
                     (Past::needed(directory, journal, header), Replay::default());
-                let end = past.and_then(|past| replay(past, &mut whole));
+                let end = past.and_then(|past| advance(&past, &mut whole));
                 let end = end.map_err(|error| failed.and_then(Result::err).unwrap_or(error))?;
                 self.store = whole.finish();
                 end
@@ -228,10 +236,19 @@ impl Replay {
         Self { room: Some(room), ..self }
     }
 
-    /// Begins a segment, whose frames are next.
-    pub(in crate::db) fn begin(&mut self, header: &Header) {
-        self.segment = header.segment;
-        self.stop.iter_mut().for_each(Stop::begin);
+    /// Applies the frames of a source, up to the end of a commit at position `to`, which verified a moment ago; returns
+    /// that.
+    pub(in crate::db) fn advance(
+        &mut self,
+        source: &FrameSource<'_>,
+        head: &Head,
+        to: u64,
+    ) -> Result<Point> {
+        let end = source.read_to(head, to, self)?;
+        match !head.header.begins_with_state() || end.txid >= Txid(head.header.first_txid) {
+            true => Ok(end),
+            false => Err(source::changed(source.shown, end.position)),
+        }
     }
 
     /// Returns the store as of the last accepted commit; or, if a frame couldn't be applied, as of the commit before.
@@ -243,9 +260,12 @@ impl Replay {
         self.store
     }
 
-    /// Applies the events of one frame; returns how many those are. `end` is where the commits end that
-    /// count by now.
-    pub(in crate::db) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {
+    /// Applies the events of one frame, unless it only repeats the state; returns how many those are.
+    pub(in crate::db) fn take(&mut self, frame: &Frame<'_>, facts: &FrameFacts<'_>) -> Result<u64> {
+        let FrameFacts { end, shown, is_repeated } = *facts;
+        if is_repeated {
+            return self.repeated(frame, shown).map(|()| 0);
+        }
         if self.stop.as_ref().is_some_and(|stop| stop.is_reached(frame)) {
             return self.try_frame(frame, end).map(|()| 0);
         }
@@ -292,7 +312,7 @@ impl Replay {
 
     /// Takes a frame of the transaction with which a segment only repeats the state: the positions of blobs are taken
     /// from it, since earlier segments may be forgotten.
-    pub(in crate::db) fn repeated(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+    fn repeated(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
         match &mut self.stop {
             Some(stop) if stop.is_reached(frame) => return Ok(()),
             stop => stop.iter_mut().for_each(|stop| stop.pass(frame)),
@@ -324,6 +344,17 @@ impl Replay {
         }
         self.store.commit();
         self.store
+    }
+}
+
+impl Visitor for Replay {
+    fn begin(&mut self, header: &Header) {
+        self.segment = header.segment;
+        self.stop.iter_mut().for_each(Stop::begin);
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, facts: &FrameFacts<'_>) -> Result<()> {
+        self.take(frame, facts).map(drop)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::db::changes::changed::is_same;
 use crate::db::image::load;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
+use crate::db::replay::source::{FrameFacts, Visitor};
 use crate::db::replay::state::Replay;
 use crate::db::salvage::parts::{Part, Parts};
 use crate::db::salvage::report::Restored;
@@ -74,7 +75,8 @@ pub(super) fn of_segment(
     replay.begin(header);
     while reader.point().txid < Txid(header.first_txid) {
         let frame = reader.next().map_err(io)?.ok_or_else(not_whole)?;
-        replay.frame(&frame, u64::MAX, &part.shown)?;
+        let facts = FrameFacts { end: u64::MAX, shown: &part.shown, is_repeated: false };
+        replay.frame(&frame, &facts)?;
     }
     let (point, store) = (reader.point(), replay.finish());
     Ok(snapshot(Arc::clone(store.published()), point, file_of(directory, parts, part)))
