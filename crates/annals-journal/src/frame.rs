@@ -22,6 +22,7 @@ use super::format::{
     self, FLAG_EXPLICIT_TIME, FLAG_FAR_TIME, FLAG_FIRST, FLAG_MORE, FRAME_ALIGN, FRAME_HEADER_LEN,
     FRAME_MAGIC, FRAME_TRAILER_LEN, FRAMES_AT, LEVEL_MASK, MAX_FRAME_LEN, Secret, seeded_hash,
 };
+use crate::{Error, ErrorKind, Result};
 use annals_storage::bytes::{Fields, Layout};
 
 /// Where the header check is, and how many bytes of the header are before it.
@@ -201,6 +202,21 @@ impl FrameHeader {
     #[inline]
     pub const fn has_far_time(&self) -> bool {
         self.flags & FLAG_FAR_TIME != 0
+    }
+
+    /// Refuses a frame that this version doesn't understand and may not ignore, in a file of this name.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    #[inline]
+    pub fn check_known(&self, shown: &str) -> Result<()> {
+        let Some(unknown) = self.unknown() else { return Ok(()) };
+        let message = format!(
+            "{shown}: holds {unknown} at position {}, which only a newer version of Annals understands: use a newer \
+             program",
+            self.position
+        );
+        Err(Error::new(ErrorKind::Unsupported, message))
     }
 
     /// Returns the first thing about the frame that this version doesn't understand and may not

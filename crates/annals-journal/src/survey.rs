@@ -17,7 +17,7 @@ use super::outcome::Recovery;
 use super::reader::{Frame, FrameReader};
 use super::refusal::salvage_advice;
 use super::seal::Seal;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 use annals_schema::Txid;
 use annals_storage::{Storage, step};
 
@@ -249,14 +249,7 @@ impl Survey {
     /// Takes one verified frame into account.
     fn take(&mut self, frame: &Frame<'_>, name: &str) -> Result<()> {
         let header = &frame.header;
-        if let Some(unknown) = header.unknown() {
-            let message = format!(
-                "{name}: holds {unknown} at position {}, which only a newer version of Annals \
-                 understands: use a newer program",
-                header.position
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
+        header.check_known(name)?;
         if frame.is_repaired {
             let (position, txid, chain) = (frame.end, header.txid, frame.chain);
             self.wrong_chains.push(Point { position, txid: Txid(txid), chain });

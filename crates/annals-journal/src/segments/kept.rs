@@ -101,9 +101,7 @@ impl Kept {
         let mut reader = FrameReader::new(storage, self.head.hash, from, self.len);
         let mut end = from;
         while let Some(frame) = reader.next().map_err(io)? {
-            if let Some(unknown) = frame.header.unknown() {
-                return Err(self.too_new(&unknown, frame.header.position));
-            }
+            frame.header.check_known(&self.shown)?;
             if frame.header.is_seal() {
                 let seal = Seal::of(&frame).filter(|_| frame.header.position == end.position);
                 let follows = seal.is_some_and(|seal| seal.is_followed_by(successor));
@@ -131,17 +129,6 @@ impl Kept {
             true => Ok(()),
             false => Err(self.foreign(seal.header.position)),
         }
-    }
-
-    fn too_new(&self, unknown: &str, at: u64) -> Error {
-        Error::new(
-            crate::ErrorKind::Unsupported,
-            format!(
-                "{}: holds {unknown} at position {at}, which only a newer version of Annals \
-                 understands: use a newer program",
-                self.shown
-            ),
-        )
     }
 
     fn foreign(&self, at: u64) -> Error {

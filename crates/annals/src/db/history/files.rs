@@ -9,7 +9,7 @@ use crate::journal::format::Header;
 use crate::journal::segments::Kept;
 use crate::journal::{Frame, FrameReader, Head, Point, Singles};
 use crate::storage::Storage;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// All files of a journal that are left, up to the end of a commit in the last. None is removed meanwhile.
 #[derive(Debug)]
@@ -163,16 +163,7 @@ impl Files {
 
 impl SegmentFile<'_> {
     fn see(&self, frame: &Frame<'_>, visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>) -> Result<()> {
-        if let Some(unknown) = frame.header.unknown() {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "{}: holds {unknown} at position {}, which only a newer version of Annals understands: use \
-                     a newer program",
-                    self.shown, frame.header.position
-                ),
-            ));
-        }
+        frame.header.check_known(self.shown)?;
         let is_state =
             self.header.begins_with_state() && frame.header.txid == self.header.first_txid;
         visit(&Seen { frame, segment: self.header.segment, is_state })

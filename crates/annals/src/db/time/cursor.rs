@@ -140,15 +140,7 @@ impl JournalCursor {
             let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
             let at = reader.position();
             let Some(frame) = reader.next().map_err(io)? else { return Err(lost(shown, at)) };
-            if let Some(unknown) = frame.header.unknown() {
-                return Err(Error::new(
-                    ErrorKind::Unsupported,
-                    format!(
-                        "{shown}: holds {unknown} at position {at}, which only a newer version of Annals \
-                         understands: use a newer program"
-                    ),
-                ));
-            }
+            frame.header.check_known(shown)?;
             if frame.header.is_seal() {
                 return Seal::of(&frame)
                     .map(|seal| Stop::Sealed(Box::new(seal)))
