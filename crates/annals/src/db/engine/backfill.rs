@@ -109,15 +109,6 @@ impl<'i> BackfillRun<'i> {
     }
 }
 
-/// Waits until no thread runs a backfill, for `timeout` at most. No backfill begins while the returned guard is held.
-pub(in crate::db) fn wait_for_backfill<'i>(
-    core: &Core,
-    image_state: &'i ImageState,
-    timeout: Duration,
-) -> Result<MutexGuard<'i, Working>> {
-    core.wait_for(|| try_lock(&image_state.working), timeout, "was bringing the image forward")
-}
-
 /// Updates the image.
 pub(in crate::db) fn backfill(core: &Core, mode: BackfillMode) -> Result<Backfilled> {
     backfill_watched(core, mode, &mut |_| ControlFlow::Continue(()))
@@ -346,7 +337,7 @@ fn wait_for_writer<'i>(
         };
         core.group.settle()?;
         reopening::keep_usable(core, image_state, &mut working, &mut writing)?;
-        install_now(core, image_state, &mut writing);
+        core.install_now(image_state, &mut writing);
         return Ok(working);
     }
 }
@@ -400,7 +391,7 @@ fn install_soon(core: &Core, image_state: &ImageState, bytes: u64) -> Duration {
 /// when it begins or commits.
 fn try_to_install(core: &Core, image_state: &ImageState) {
     if let Some(mut writing) = core.writing.try_lock() {
-        install_now(core, image_state, &mut writing);
+        core.install_now(image_state, &mut writing);
     }
 }
 
@@ -412,13 +403,6 @@ pub(in crate::db) fn install_late(core: &Core, writing: &mut Writing) {
     if let Some(image_state) = core.image()
         && writing.store.published().root() != image_state.newest()
     {
-        install_now(core, image_state, writing);
+        core.install_now(image_state, writing);
     }
-}
-
-/// Lets the unchanged store and the published view continue from the newest root.
-pub(in crate::db) fn install_now(core: &Core, image_state: &ImageState, writing: &mut Writing) {
-    image_state.install(&mut writing.store);
-    core.group.replace(writing.store.republish());
-    image_state.note_published(&core.group.published().view);
 }

@@ -11,14 +11,15 @@
 //! handle has all to itself): there a backfill waits for other processes before it takes the writer's side, for the
 //! threads of this one would wait for them, too.
 
-use annals_storage::sync::{MovableGuard, MovableMutex};
-use std::sync::{Arc, Mutex, Weak};
+use annals_storage::sync::{MovableGuard, MovableMutex, try_lock};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use crate::db::engine::group::Group;
 use crate::db::engine::uuids::NewUuids;
 use crate::db::history::keeping::Keeping;
 use crate::db::image::ImageState;
+use crate::db::image::image_state::Working;
 use crate::db::options::Options;
 use crate::db::outcome::Forgotten;
 use crate::db::present::segment::{Current, JournalFile, Segment};
@@ -155,6 +156,23 @@ impl Core {
             }
             self.clock().pause(PAUSE);
         }
+    }
+
+    /// Waits until no thread runs a backfill, for `timeout` at most. No backfill begins while the returned guard is
+    /// held.
+    pub(in crate::db) fn wait_for_backfill<'i>(
+        &self,
+        image_state: &'i ImageState,
+        timeout: Duration,
+    ) -> Result<MutexGuard<'i, Working>> {
+        self.wait_for(|| try_lock(&image_state.working), timeout, "was bringing the image forward")
+    }
+
+    /// Lets the unchanged store and the published view continue from the newest root.
+    pub(in crate::db) fn install_now(&self, image_state: &ImageState, writing: &mut Writing) {
+        image_state.install(&mut writing.store);
+        self.group.replace(writing.store.republish());
+        image_state.note_published(&self.group.published().view);
     }
 
     /// Returns the checkpoints of the current segment.

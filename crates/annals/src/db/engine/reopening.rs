@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use annals_storage::step;
 
-use crate::db::engine::backfill;
 use crate::db::engine::core::{Core, Writing};
 use crate::db::image::image_state::{ImageState, Working};
 use crate::db::image::opening::{Looking, over};
@@ -63,7 +62,7 @@ pub(in crate::db) fn reopen_to_write(
 fn reopen(core: &Core, image_state: &ImageState, writing: &mut Writing) -> bool {
     // In shared mode a backfill may wait for this process's turn.
     let patience = if core.works_alone { PATIENCE } else { Duration::ZERO };
-    let working = backfill::wait_for_backfill(core, image_state, patience);
+    let working = core.wait_for_backfill(image_state, patience);
     match working.and_then(|mut working| leave_lost(core, image_state, &mut working, writing)) {
         Ok(is_swapped) => is_swapped,
         Err(error) => {
@@ -103,7 +102,7 @@ pub(in crate::db) fn leave_lost(
         let access = if core.works_alone { Access::Write } else { Access::Read };
         step!(LostStateKept, restart_from_root(core, image_state, working, writing, access)?);
     } else if is_behind {
-        backfill::install_now(core, image_state, writing);
+        core.install_now(image_state, writing);
     }
     damage.end_opening(noted);
     Ok(is_swapped)

@@ -3,7 +3,7 @@
 //! The order of the steps is that of `journal::segments`. Between the sealing of the old segment and the
 //! end of the restart an error makes the handle unusable: opening the database again ends the restart.
 
-use crate::db::engine::{backfill, forget, reopening};
+use crate::db::engine::{forget, reopening};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -45,11 +45,8 @@ struct Prepared {
 /// Continues a journal that no other process writes in a new segment, once no thread updates the image or has a
 /// transaction open. Waits up to `timeout` for each.
 pub(in crate::db) fn restart(core: &Core, older: Older, timeout: Duration) -> Result<Restarted> {
-    let wait = || {
-        core.image()
-            .map(|image_state| backfill::wait_for_backfill(core, image_state, timeout))
-            .transpose()
-    };
+    let wait =
+        || core.image().map(|image_state| core.wait_for_backfill(image_state, timeout)).transpose();
     // First without the writer, which need not wait for a backfill; then in the order of the locks.
     drop(wait()?);
     let mut writing = core.writer_within(timeout)?;

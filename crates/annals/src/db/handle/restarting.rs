@@ -12,7 +12,6 @@
 //! Commits continue between the steps: they are replayed after the image like any other tail. Whatever fails leaves
 //! the steps before it done, each of which is whole.
 
-use crate::db::engine::backfill;
 use crate::db::handle::{compact, shared, shared_image};
 use std::ops::ControlFlow;
 use std::sync::MutexGuard;
@@ -71,12 +70,9 @@ fn wait_for_readers(db: &Database, image_state: &ImageState, timeout: Duration) 
     let begun = db.inner().clock().elapsed();
     loop {
         db.inner().segment.load().file.exposed.release();
-        let oldest = image_state.oldest_reader(&*backfill::wait_for_backfill(
-            db.inner(),
-            image_state,
-            timeout,
-        )?);
-        let Some(oldest) = oldest else { return Ok(()) };
+        let working = db.inner().wait_for_backfill(image_state, timeout)?;
+        let Some(oldest) = image_state.oldest_reader(&working) else { return Ok(()) };
+        drop(working);
         if db.inner().clock().elapsed().saturating_sub(begun) >= timeout {
             let who = oldest.pid.map_or_else(
                 || "a process".to_owned(),
@@ -124,9 +120,7 @@ fn shrink_image(db: &Database, timeout: Duration) -> Result<u64> {
 pub(in crate::db) fn claim_wholly(db: &Database, timeout: Duration) -> Result<ClaimedWholly<'_>> {
     let wait = || {
         let core = db.inner();
-        core.image()
-            .map(|image_state| backfill::wait_for_backfill(core, image_state, timeout))
-            .transpose()
+        core.image().map(|image_state| core.wait_for_backfill(image_state, timeout)).transpose()
     };
     let mut working = wait()?;
     if db.inner().sharing.is_none() {

@@ -134,7 +134,7 @@ fn advance_shared(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     let image_state = run.image_state;
-    backfill::install_now(db, image_state, &mut writing);
+    db.install_now(image_state, &mut writing);
     let image = working.image.as_ref().filter(|_| working.root.is_some());
     let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
     if !is_newest || !working.is_sound()? {

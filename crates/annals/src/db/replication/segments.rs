@@ -7,7 +7,6 @@ use std::time::Duration;
 use annals_schema::Txid;
 use annals_storage::Spool;
 
-use crate::db::engine::backfill;
 use crate::db::engine::restart::{self, StateBeginning};
 use crate::db::handle::database::Database;
 use crate::db::options::locate;
@@ -203,7 +202,7 @@ pub fn continue_segment(database: &Database, bytes: &mut Spool) -> Result<Cursor
     inner.refuse_nesting()?;
     let wait = || {
         let image_state = inner.image();
-        image_state.map(|state| backfill::wait_for_backfill(inner, state, PATIENCE)).transpose()
+        image_state.map(|state| inner.wait_for_backfill(state, PATIENCE)).transpose()
     };
     // First without the writer, which need not wait for a backfill; then in the order of the locks.
     drop(wait()?);
