@@ -17,15 +17,15 @@ use crate::db::erase;
 use crate::db::handle::database::Database;
 use crate::db::handle::sharing::Sharing;
 use crate::db::handle::upgrade::{self, Customs};
-use crate::db::image::{Found, ImageState, Looking};
+use crate::db::image::{ImageState, OpenRequest, OpenedImage};
 use crate::db::options::{Options, locate};
-use crate::db::present::segment::{Current, JournalFile, Segment};
+use crate::db::present::segment::{Current, Segment};
 use crate::db::present::turns::Turns;
 use crate::db::progress::Watched;
 use crate::db::recovery::Repair;
 use crate::db::replay::segments::Past;
 use crate::db::replay::source::looks_wrong;
-use crate::db::replay::state::Replay;
+use crate::db::replay::state::State;
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Recovered, Recovery, Survey, Verdict, segments};
 use crate::storage::{Access, Clock, Directory, SystemClock};
@@ -147,7 +147,7 @@ impl Options {
         self.check()?;
         let directory = directory.for_journal(name, None).unwrap_or(directory);
         let shown = directory.display(name);
-        let Newest { acquired, mut found, survey, replay, image_state, recovery } =
+        let Newest { acquired, mut found, survey, state, image_state, recovery } =
             self.open_newest(&directory, name, &clock)?;
         let Acquired { storage, is_new, others } = acquired;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
@@ -161,7 +161,7 @@ impl Options {
         if !is_new && stopped.is_none() {
             repair.keep_names(&*storage, found.is_in(&survey))?;
         }
-        let store = replay.finish();
+        let State { store, file, .. } = state;
         let view = Arc::clone(store.published());
         let mut checkpoints = Checkpoints::new(
             Arc::clone(&storage),
@@ -183,13 +183,13 @@ impl Options {
             Some(it) => checkpoints.refuse(ErrorKind::Unapplied, it.unapplied.explain(&shown)),
         }
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
-        let number = survey.head.header.segment;
-        let file = JournalFile::new(storage, number, directory, name).behind(found.before);
-        let file = file.noting_in(&found.damage);
+        if !self.shared {
+            file.past.begin();
+        }
         let checkpoints = Arc::new(checkpoints);
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
-            file: Arc::new(self.of_file(file)),
+            file: Arc::clone(&file),
             turns,
             is_named: AtomicBool::new(true),
         };
@@ -197,7 +197,6 @@ impl Options {
         let last_clock_time = survey.last_clock_time.max(found.last_clock_time());
         let writer =
             journal::Writer::new(checkpoints, Arc::clone(&clock), last_clock_time, self.sector);
-        let file = Arc::clone(&segment.file);
         let writing = Writing { writer, store, file, uuids: NewUuids::default() };
         let segment = Arc::new(Current::from_pointee(segment));
         // One turn, one commit: in shared mode no other can join while one is waited for.
@@ -209,12 +208,6 @@ impl Options {
         let database = Database::new(core, self.level, sharing, recovered, works_in_background);
         let _ = stopped.map(|stopped| database.inner().unapplied.set(stopped.unapplied));
         Ok(database)
-    }
-
-    /// Returns a journal's file, with what these options say of past states.
-    fn of_file(&self, file: JournalFile) -> JournalFile {
-        let file = file.with_roots_until(self.roots_until);
-        if self.shared { file } else { file.keeping_past() }
     }
 
     /// True if no other handle writes the image.
@@ -248,10 +241,10 @@ impl Options {
             let watched = Watched::new(&**storage, self.watch.as_ref());
             // Nothing is cut, or called damaged, for one wrong read.
             let recovery = if *others { self.recovery.among_others() } else { self.recovery };
-            let looking = Looking {
+            let request = OpenRequest {
                 directory,
                 name,
-                storage: &**storage,
+                storage,
                 // Files that others may be writing are left to the holder of the lock.
                 access: if self.writes_image() { Access::Write } else { Access::Read },
                 clock: Arc::clone(clock),
@@ -262,14 +255,15 @@ impl Options {
                 damage: Some(&damage),
                 is_whole: self.verify_image,
                 roots_until: self.roots_until,
+                hard_only: false,
             };
-            let mut found = looking.find()?;
+            let mut found = request.find()?;
             if !storage.has_fixed_len() {
                 erase::finish(&**directory, name, &found.head.header)?;
                 Past::check_there(&**directory, name, &found.head.header, &shown)?;
             }
-            let (survey, replay, image_state) =
-                looking.survey(&mut found, &watched, recovery, looks_wrong)?;
+            let (survey, state, image_state) =
+                request.open(&mut found, &watched, recovery, looks_wrong)?;
             let seal = survey.sealed.as_ref().filter(|_| found.stopped.is_none());
             let Some(seal) = seal else {
                 // The last one that wrote it may have been killed.
@@ -277,7 +271,7 @@ impl Options {
                 if !acquired.is_new && !was_closed && self.writes_image() {
                     continuation::remove_orphans(&**directory, name);
                 }
-                return Ok(Newest { acquired, found, survey, replay, image_state, recovery });
+                return Ok(Newest { acquired, found, survey, state, image_state, recovery });
             };
             journal::refuse(&shown, &survey, recovery)?;
             let by = Maker { clock: &**clock, shared: self.shared };
@@ -309,9 +303,9 @@ fn note_opening(database: &Database) {
 /// The newest segment, read.
 pub(super) struct Newest {
     pub(super) acquired: Acquired,
-    pub(super) found: Found,
+    pub(super) found: OpenedImage,
     pub(super) survey: Survey,
-    replay: Replay,
+    state: State,
     image_state: Option<Arc<ImageState>>,
     pub(super) recovery: Recovery,
 }

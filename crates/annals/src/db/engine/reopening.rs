@@ -20,8 +20,9 @@ use annals_storage::step;
 
 use crate::db::engine::core::{Core, Writing};
 use crate::db::image::image_state::{ImageState, Working};
-use crate::db::image::opening::{Looking, over};
+use crate::db::image::opening::OpenRequest;
 use crate::db::image::reading::not_opened_again;
+use crate::db::image::survey::over;
 use crate::db::replay::state::{Replay, State};
 use crate::journal::lock;
 use crate::storage::Access;
@@ -164,7 +165,7 @@ pub(in crate::db) fn restart_from_root(
 ) -> Result<()> {
     let (file, mut later) = (core.file(), core.group.points().into_iter());
     let Some(at) = later.next() else { return Ok(()) };
-    let looking = Looking {
+    let request = OpenRequest {
         access,
         clock: Arc::clone(image_state.clock()),
         spills: image_state.spills(),
@@ -172,21 +173,21 @@ pub(in crate::db) fn restart_from_root(
         damage: Some(image_state.damage()),
         is_whole: true,
         roots_until: (access == Access::Read).then_some(at.txid),
-        ..Looking::to_read(
+        ..OpenRequest::to_read(
             image_state.directory(),
             &file.journal,
-            &*file.storage,
+            &file.storage,
             image_state.budget(),
         )
     };
-    let (mut found, store) = looking.state_at(at)?;
+    let (mut found, state) = request.state_at(&file, at)?;
     for note in std::mem::take(&mut found.notes) {
         image_state.damage().report(note.clone());
         core.note_image_error(&Error::corrupt(note));
     }
     let mut spilled = None;
-    let store = match store {
-        Some(store) => store,
+    let mut state = match state {
+        Some(state) => state,
         // The root under the state is better than none.
         None if access == Access::Read && working.is_sound()? => return Ok(()),
         // All of it is in memory.
@@ -195,11 +196,11 @@ pub(in crate::db) fn restart_from_root(
             return Ok(());
         }
         None => {
-            spilled = looking.image_state(&found).filter(|_| image_state.spills());
-            looking.replay_exactly(None, over(Replay::default(), spilled.as_ref()), at)?
+            spilled = request.image_state(&found).filter(|_| image_state.spills());
+            let replay = over(Replay::default(), spilled.as_ref());
+            State::at(&file, None, replay, at.position)?.ending_with(at)?
         }
     };
-    let mut state = State { store, point: at, file };
     let mut views = vec![(at, Arc::clone(state.store.published()))];
     for point in later {
         state.advance(point.position)?;

@@ -11,11 +11,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::db::image::opening::{Begun, Found};
+use crate::db::image::opening::{OpenRequest, OpenedImage, OpenedRoot};
 use crate::db::image::pins::Pins;
 use crate::db::image::spill::Spill;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
+use crate::db::replay::witness::identity;
 use crate::db::threads::this_thread;
 use crate::image::{Damage, Guarded, Identity, Image, KeyFrames, Root, set_aside};
 use crate::journal::lock;
@@ -99,11 +100,11 @@ pub(in crate::db) struct Working {
 
 impl Working {
     /// Begins with the found image; `reach` is its end in the journal.
-    fn new(found: &Found, reach: impl Fn(&Root) -> u64) -> Self {
+    fn new(found: &OpenedImage, reach: impl Fn(&Root) -> u64) -> Self {
         let pins = Arc::clone(&found.pins);
         match &found.begun {
             None => Self { pins, ..Self::default() },
-            Some(Begun { image, pager, root, .. }) => {
+            Some(OpenedRoot { image, pager, root, .. }) => {
                 let image = Some((Arc::clone(image), Arc::clone(pager)));
                 Self { image, root: Some(*root), reached: reach(root), pins, spill: None }
             }
@@ -170,27 +171,19 @@ pub(in crate::db) fn cannot_look(image: &Image, error: io::Error) -> Error {
 }
 
 impl ImageState {
-    /// Begins with the result of opening. `budget` limits how much of the image may be cached, in bytes; `spills`
-    /// says that no other process writes the image meanwhile.
-    pub(in crate::db) fn new(
-        directory: &Arc<dyn Directory>,
-        found: &Found,
-        clock: Arc<dyn Clock>,
-        budget: u64,
-        spills: bool,
-        key_frames: KeyFrames,
-    ) -> Self {
+    /// Begins with the result of opening.
+    pub(in crate::db) fn new(request: &OpenRequest<'_>, found: &OpenedImage) -> Self {
         // The segment of the root is the first that was read, or there is none before.
         let working = Working::new(found, |root| root.point.position);
         let newest = working.root.map_or(0, |root| root.number);
         Self {
-            directory: Arc::clone(directory),
+            directory: Arc::clone(request.directory),
             name: found.name.clone(),
-            identity: found.identity,
-            clock,
-            budget,
-            spills,
-            key_frames,
+            identity: identity(&found.head),
+            clock: Arc::clone(&request.clock),
+            budget: request.budget,
+            spills: request.spills,
+            key_frames: request.key_frames,
             frames_from: AtomicU64::new(0),
             status: Mutex::new(Status::of(&working)),
             working: Mutex::new(working),
@@ -311,7 +304,7 @@ impl ImageState {
     pub(in crate::db) fn restart_from_root(
         &self,
         working: &mut Working,
-        found: &Found,
+        found: &OpenedImage,
         file: &JournalFile,
     ) {
         *working = Working::new(found, |root| file.reach_of(root.segment, root.point.position));

@@ -9,13 +9,12 @@ use std::sync::Arc;
 use annals_schema::Txid;
 use annals_storage::step;
 
-use crate::db::image::image_state::ImageState;
 use crate::db::image::pins::Pins;
-use crate::db::progress::Watched;
+use crate::db::present::segment::JournalFile;
 use crate::db::replay::segments::{Past, Since};
-use crate::db::replay::source::{FrameSource, read_frames};
-use crate::db::replay::state::Replay;
-use crate::db::replay::unapplied::{Before, MakeRoom};
+use crate::db::replay::source::read_frames;
+use crate::db::replay::state::{Replay, State};
+use crate::db::replay::unapplied::Before;
 use crate::db::replay::witness::{ends_there, identity, image_witnesses};
 use crate::image::{
     self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrame, KeyFrames, Opened, Root,
@@ -27,19 +26,15 @@ use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
 use crate::store::{BaseRoot, Pager, Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// The file at the image's name.
+/// The image of a journal as it was found, and what is known of the journal by it.
 #[derive(Debug)]
-pub(in crate::db) struct Found {
+pub(in crate::db) struct OpenedImage {
     /// The name of the image.
     pub(in crate::db) name: String,
-    /// Which journal it would belong to.
-    pub(in crate::db) identity: Identity,
     /// The head of the journal.
     pub(in crate::db) head: Head,
-    /// The bytes of the journal in earlier segments that were read, from their beginning.
-    pub(in crate::db) before: u64,
-    /// The beginning of the store; `None`: it is replayed.
-    pub(in crate::db) begun: Option<Begun>,
+    /// The root with which the store begins; `None`: it is replayed from the beginning.
+    pub(in crate::db) begun: Option<OpenedRoot>,
     /// The roots that views of this process read.
     pub(in crate::db) pins: Arc<Pins>,
     /// Damage of it that is found later.
@@ -57,9 +52,9 @@ pub(in crate::db) struct Found {
     pub(in crate::db) stopped: Option<Before>,
 }
 
-/// The beginning of a store.
+/// A root of the image that is open: a store can begin with it.
 #[derive(Debug)]
-pub(in crate::db) struct Begun {
+pub(in crate::db) struct OpenedRoot {
     pub(in crate::db) image: Arc<Image>,
     pub(in crate::db) pager: Arc<Pager>,
     pub(in crate::db) root: Root,
@@ -73,29 +68,13 @@ pub(in crate::db) struct Begun {
 /// How often an opening starts over when the image moves on under its hands.
 const TRIES: usize = 100;
 
-/// The file at the image's name.
-enum Looked {
-    Nothing,
-    Pinned(Box<Usable>, RootPin),
-    SetAside(SetAside),
-}
-
-/// The decision about a root that was found.
-enum Rooted {
-    At(Box<Begun>),
-    /// The history that it is of was forgotten.
-    Outlived,
-    /// The journal doesn't seem to have its point.
-    Doubtful,
-}
-
-/// The image to open, and how.
+/// A request for the state of a journal: what to open, and how.
 #[derive(Clone)]
-pub(in crate::db) struct Looking<'a> {
+pub(in crate::db) struct OpenRequest<'a> {
     pub(in crate::db) directory: &'a Arc<dyn Directory>,
     /// The name of the journal.
     pub(in crate::db) name: &'a str,
-    pub(in crate::db) storage: &'a dyn Storage,
+    pub(in crate::db) storage: &'a Arc<dyn Storage>,
     /// For writing only if no other process may write the image meanwhile.
     pub(in crate::db) access: Access,
     pub(in crate::db) clock: Arc<dyn Clock>,
@@ -111,9 +90,11 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) is_whole: bool,
     /// The last transaction whose roots are of this journal; `None`: all are.
     pub(in crate::db) roots_until: Option<Txid>,
+    /// Only what is known to be on permanent storage is shown.
+    pub(in crate::db) hard_only: bool,
 }
 
-impl Found {
+impl OpenedImage {
     /// True if the found image is of the segment that was surveyed.
     pub(in crate::db) fn is_in(&self, survey: &Survey) -> bool {
         let segment = survey.head.header.segment;
@@ -126,7 +107,7 @@ impl Found {
     }
 }
 
-impl Begun {
+impl OpenedRoot {
     /// Begins with a pinned root, of which `budget` bytes may be kept in memory. If it is guarded, pages with known
     /// damage are lost.
     pub(in crate::db) fn new(
@@ -154,12 +135,12 @@ impl Begun {
     }
 }
 
-impl<'a> Looking<'a> {
+impl<'a> OpenRequest<'a> {
     /// Makes a request for opening an image that must not be changed.
     pub(in crate::db) fn to_read(
         directory: &'a Arc<dyn Directory>,
         name: &'a str,
-        storage: &'a dyn Storage,
+        storage: &'a Arc<dyn Storage>,
         budget: u64,
     ) -> Self {
         Self {
@@ -174,24 +155,23 @@ impl<'a> Looking<'a> {
             damage: None,
             is_whole: false,
             roots_until: None,
+            hard_only: false,
         }
     }
 }
 
-impl Looking<'_> {
+impl OpenRequest<'_> {
     /// Finds the image of a journal.
     ///
     /// # Errors
     /// Those of reading the journal's head. A problem of the image isn't an error here.
-    pub(in crate::db) fn find(&self) -> Result<Found> {
+    pub(in crate::db) fn find(&self) -> Result<OpenedImage> {
         let shown = self.directory.display(self.name);
-        let head = Head::read(self.storage, &shown)?;
+        let head = Head::read(&**self.storage, &shown)?;
         let has_none = self.storage.has_fixed_len();
-        let mut found = Found {
+        let mut found = OpenedImage {
             name: image::image_name(self.name),
-            identity: identity(&head),
             head,
-            before: 0,
             begun: None,
             pins: Arc::default(),
             damage: self.damage.cloned().unwrap_or_default(),
@@ -208,26 +188,20 @@ impl Looking<'_> {
         let pinned = match self.roots_until {
             None => {
                 found.witnesses = image_witnesses(&**self.directory, self.name, &found.head);
-                self.open_pinned(&found)
+                self.open_pinned(&mut found)
             }
             Some(until) => self.open_before(&found, until),
         };
         match pinned {
-            Ok(Looked::Nothing) => {}
-            Ok(Looked::Pinned(usable, pin)) => {
+            Ok(None) => {}
+            Ok(Some((usable, pin))) => {
                 let pin = found.pins.add(pin, self.clock.elapsed());
-                let stale = stale(&usable.image, &usable.root);
-                match self.begin(*usable, &found, pin) {
-                    Ok(Rooted::At(begun)) => found.begun = Some(*begun),
-                    Ok(Rooted::Outlived) => self.outlived(&mut found),
-                    Ok(Rooted::Doubtful) => {
-                        (found.is_doubtful, found.reason) = (true, Some(stale.to_string()));
-                    }
+                match self.begin(usable, &mut found, pin) {
+                    Ok(begun) => found.begun = begun,
                     Err(error) if error.is_remote() => return Err(error),
                     Err(error) => self.set_aside(&mut found, error.to_string()),
                 }
             }
-            Ok(Looked::SetAside(aside)) => note(&mut found, &aside),
             Err(error) if error.is_remote() => return Err(error),
             // A temporary read error may disappear.
             Err(error) => {
@@ -242,28 +216,32 @@ impl Looking<'_> {
 
     /// Opens the image and pins its newest root. If the root is still the newest one after that, its space isn't
     /// overwritten.
-    fn open_pinned(&self, found: &Found) -> Result<Looked> {
+    fn open_pinned(&self, found: &mut OpenedImage) -> Result<Option<(Usable, RootPin)>> {
         let Self { access, damage, is_whole, .. } = *self;
         let how = Judging { access, damage, is_whole };
         for _ in 0..TRIES {
-            let usable = match Image::open(self.directory, &found.name, &found.identity, how)? {
-                Opened::Missing => return Ok(Looked::Nothing),
-                Opened::SetAside(aside) => return Ok(Looked::SetAside(aside)),
-                Opened::Usable(usable) => usable,
-            };
+            let usable =
+                match Image::open(self.directory, &found.name, &identity(&found.head), how)? {
+                    Opened::Missing => return Ok(None),
+                    Opened::SetAside(aside) => {
+                        note(found, &aside);
+                        return Ok(None);
+                    }
+                    Opened::Usable(usable) => usable,
+                };
             let number = usable.root.number;
             let pin = match usable.image.pin(number, &*self.clock) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => match self.access {
                     Access::Write => RootPin::here(number),
                     // Not a word: it is so for every opening on this system.
-                    Access::Read => return Ok(Looked::Nothing),
+                    Access::Read => return Ok(None),
                 },
                 pin => pin.map_err(|error| {
                     Error::io(format!("{}: can't pin its root", usable.image.path()), error)
                 })?,
             };
             if usable.image.is_newest()? {
-                return Ok(Looked::Pinned(usable, pin));
+                return Ok(Some((*usable, pin)));
             }
         }
         let shown = self.directory.display(&found.name);
@@ -274,81 +252,32 @@ impl Looking<'_> {
     }
 
     /// Opens and pins the newest root up to a transaction, of an image that others bring forward.
-    fn open_before(&self, found: &Found, until: Txid) -> Result<Looked> {
+    fn open_before(&self, found: &OpenedImage, until: Txid) -> Result<Option<(Usable, RootPin)>> {
         let how =
             Judging { access: Access::Read, damage: Some(&found.damage), is_whole: self.is_whole };
         let (header, name) = (&found.head.header, &found.name);
         match root_before(self.directory, name, header, until, &*self.clock, how) {
-            Ok(Some((usable, pin))) => Ok(Looked::Pinned(Box::new(usable), pin)),
-            Ok(None) => Ok(Looked::Nothing),
             // No pins on this system.
-            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Looked::Nothing),
-            Err(error) => Err(error),
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+            opened => opened,
         }
     }
 
-    /// Returns the state of the image from now on; `None` if there can be none.
-    pub(in crate::db) fn image_state(&self, found: &Found) -> Option<Arc<ImageState>> {
-        let (clock, key_frames) = (Arc::clone(&self.clock), self.key_frames);
-        (!self.storage.has_fixed_len()).then(|| {
-            Arc::new(ImageState::new(
-                self.directory,
-                found,
-                clock,
-                self.budget,
-                self.spills,
-                key_frames,
-            ))
-        })
-    }
-
-    /// Continues a replay up to the end of a commit at position `to`: over the frames after a root, if they are given,
-    /// or over all that is needed to know the state.
-    pub(in crate::db) fn replay(
+    /// Finds the newest root that can be used, and the state that grew from there to a commit in a file; no state if
+    /// there is no such root.
+    pub(in crate::db) fn state_at(
         &self,
-        after: Option<&Past>,
-        mut replay: Replay,
-        to: u64,
-    ) -> Result<(Replay, Point)> {
-        let shown = self.directory.display(self.name);
-        let head = Head::read(self.storage, &shown)?;
-        let storage = &Watched::new(self.storage, None);
-        let mut through = |past: &Past| {
-            let source = FrameSource { past: Some(past), storage, shown: &shown };
-            replay.advance(&source, &head, to)
-        };
-        let end = match after {
-            Some(past) => through(past)?,
-            None => through(&Past::needed(&**self.directory, self.name, &head.header)?)?,
-        };
-        Ok((replay, end))
-    }
-
-    /// Does so, and returns the store; fails unless it ends with the commit whose end is given.
-    pub(in crate::db) fn replay_exactly(
-        &self,
-        after: Option<&Past>,
-        replay: Replay,
+        file: &Arc<JournalFile>,
         end: Point,
-    ) -> Result<Store> {
-        match self.replay(after, replay, end.position)? {
-            (replay, point) if point == end => Ok(replay.finish()),
-            _ => Err(Error::corrupt(
-                "replaying the journal from the image leads to another commit than expected, so the image is of \
-                 another history",
-            )),
-        }
-    }
-
-    /// Finds the newest root that can be used, and the store that grew from there to a commit; no store if there
-    /// is no such root.
-    pub(in crate::db) fn state_at(&self, end: Point) -> Result<(Found, Option<Store>)> {
+    ) -> Result<(OpenedImage, Option<State>)> {
         loop {
             let mut found = self.find()?;
             let Some(begun) = &found.begun else { return Ok((found, None)) };
-            let store = self.replay_exactly(Some(&begun.past), begun.resume(), end);
-            match step!(OtherStateOpened, store, else Ok(begun.resume().finish())) {
-                Ok(store) => return Ok((found, Some(store))),
+            let state = State::at(file, Some(&begun.past), begun.resume(), end.position);
+            let state = state.and_then(|state| state.ending_with(end));
+            let state = step!(OtherStateOpened, state, else Ok(State { store: begun.resume().finish(), point: end, file: Arc::clone(file) }));
+            match state {
+                Ok(state) => return Ok((found, Some(state))),
                 // The next one is another root.
                 Err(error) if error.kind() == ErrorKind::PageLost => {}
                 Err(error) => {
@@ -361,7 +290,7 @@ impl Looking<'_> {
 
     /// Drops an image of forgotten history: the state at the beginning of the journal is newer. Nothing is wrong with
     /// that.
-    fn outlived(&self, found: &mut Found) {
+    fn outlived(&self, found: &mut OpenedImage) {
         if self.access == Access::Write
             && let Err(error) = image::discard(&**self.directory, &found.name)
         {
@@ -371,7 +300,7 @@ impl Looking<'_> {
     }
 
     /// Takes the image out of the way: the journal says something else, or it is damaged.
-    pub(in crate::db) fn set_aside(&self, found: &mut Found, reason: String) {
+    pub(in crate::db) fn set_aside(&self, found: &mut OpenedImage, reason: String) {
         found.begun = None;
         let aside = match self.access {
             Access::Read => Ok(SetAside { reason, kept_as: None }),
@@ -386,28 +315,41 @@ impl Looking<'_> {
         }
     }
 
-    /// Begins with a root.
-    fn begin(&self, usable: Usable, found: &Found, pin: Arc<RootPin>) -> Result<Rooted> {
-        let (root, head) = (&usable.root, &found.head);
-        let header = &head.header;
-        for witness in &found.witnesses {
-            if !step!(OtherHistoryTrusted, ends_there(self.storage, head, witness)?, else true) {
-                return Ok(Rooted::Doubtful);
-            }
-        }
-        let is_known = match root.segment == header.segment {
-            true => step!(OtherHistoryTrusted, self.has(head, root.point)?, else true),
-            // The seals prove the rest.
-            false => root.segment < header.segment,
-        };
-        if !is_known {
-            return Ok(Rooted::Doubtful);
+    /// Begins with a root, unless the history that it is of was forgotten, or the journal doesn't seem to have its
+    /// point.
+    fn begin(
+        &self,
+        usable: Usable,
+        found: &mut OpenedImage,
+        pin: Arc<RootPin>,
+    ) -> Result<Option<OpenedRoot>> {
+        let (root, header) = (&usable.root, &found.head.header);
+        if !step!(OtherHistoryTrusted, self.has_points(found, root)?, else true) {
+            found.is_doubtful = true;
+            found.reason = Some(stale(&usable.image, root).to_string());
+            return Ok(None);
         }
         let since = Since { segment: root.segment, point: root.point };
-        let past = Past::since(&**self.directory, self.name, header, since)?;
-        let Some(past) = past else { return Ok(Rooted::Outlived) };
-        let begun = Begun::new(usable, pin, past, self.budget, self.damage.is_some());
-        begun.map(|begun| Rooted::At(Box::new(begun)))
+        let Some(past) = Past::since(&**self.directory, self.name, header, since)? else {
+            self.outlived(found);
+            return Ok(None);
+        };
+        OpenedRoot::new(usable, pin, past, self.budget, self.damage.is_some()).map(Some)
+    }
+
+    /// Returns true if the journal has the points of all roots, as far as can be determined without reading all of it.
+    fn has_points(&self, found: &OpenedImage, root: &Root) -> Result<bool> {
+        let OpenedImage { head, witnesses, .. } = found;
+        for witness in witnesses {
+            if !ends_there(&**self.storage, head, witness)? {
+                return Ok(false);
+            }
+        }
+        match root.segment == head.header.segment {
+            true => self.has(head, root.point),
+            // The seals prove the rest.
+            false => Ok(root.segment < head.header.segment),
+        }
     }
 
     /// Returns true if the journal has a point, as far as can be determined without reading all of it. For
@@ -421,7 +363,7 @@ impl Looking<'_> {
             return Ok(point.position >= head.start().position);
         }
         let shown = self.directory.display(self.name);
-        let reader = FrameReader::new(self.storage, head.hash, from, point.position);
+        let reader = FrameReader::new(&**self.storage, head.hash, from, point.position);
         Ok(read_frames(reader, None, &shown, &mut |_| Ok(()))? == point)
     }
 }
@@ -446,14 +388,6 @@ pub(in crate::db) fn root_before<'d>(
     Ok(found.map(|KeyFrame { image, root, catalog, pin }| (Usable { image, root, catalog }, pin)))
 }
 
-/// Allows writing changes larger than memory to the image, if there can be one.
-pub(in crate::db) fn over(replay: Replay, image_state: Option<&Arc<ImageState>>) -> Replay {
-    match image_state {
-        Some(image_state) => replay.spilling(Arc::clone(image_state) as Arc<dyn MakeRoom>),
-        None => replay,
-    }
-}
-
 /// Begins with the contents of a catalog; also returns the time of the last commit, if it was from a clock.
 pub(in crate::db) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
     let too_short = || Error::corrupt("its catalog is too short");
@@ -462,7 +396,7 @@ pub(in crate::db) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64,
     Ok((i64::from_le_bytes(*last), View::load(metadata, &roots, pager)?))
 }
 
-fn note(found: &mut Found, aside: &SetAside) {
+fn note(found: &mut OpenedImage, aside: &SetAside) {
     let SetAside { reason, kept_as } = aside;
     found.reason = Some(reason.clone());
     found.notes.push(match kept_as {

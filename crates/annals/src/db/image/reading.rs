@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::db::image::opening::{Begun, Found, Looking};
+use crate::db::image::opening::{OpenRequest, OpenedImage, OpenedRoot};
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::progress::Watched;
-use crate::db::replay::source::{FrameSource, is_damaged};
+use crate::db::replay::source::is_damaged;
 use crate::db::replay::state::{Replay, State};
-use crate::db::replay::unapplied::{Unapplied, replay_before};
+use crate::db::replay::unapplied::Unapplied;
 use crate::db::replay::witness::identity;
 use crate::image::{Damage, Image, Root, image_name};
-use crate::journal::{Head, Point, Recovery, Rule, Survey};
+use crate::journal::{Point, Recovery};
 use crate::storage::{Directory, Storage};
 use crate::{Error, Result};
 
@@ -63,27 +63,27 @@ impl Reading {
         options: &Options,
     ) -> Result<Beginning> {
         let (damage, budget) = (Arc::<Damage>::default(), options.budget());
-        let looking = Looking {
+        let request = OpenRequest {
             damage: Some(&damage),
             is_whole: options.verify_image,
-            ..Looking::to_read(&directory, name, watched, budget)
+            hard_only: options.hard_only,
+            ..OpenRequest::to_read(&directory, name, storage, budget)
         };
-        let mut found = looking.find()?;
-        let (head, replay, point) = match options.hard_only {
-            true => hard(&looking, &mut found, watched)?,
-            false => all(&looking, &mut found, watched)?,
-        };
-        let store = replay.finish();
-        let began = found.begun.as_ref().filter(|_| found.stopped.is_none()).map_or(0, reached);
-        let Found { before, notes: mut findings, stopped, .. } = found;
+        let mut found = request.find()?;
+        let (survey, state, _) =
+            request.open(&mut found, watched, Recovery::Checked, is_damaged)?;
         let shown = directory.display(name);
+        if is_damaged(&survey) {
+            return Err(survey.damage(&shown));
+        }
+        // The first segment read after a root is counted from its beginning.
+        let root = found.begun.as_ref().filter(|_| found.stopped.is_none());
+        let began = root.map_or(0, |begun| begun.root.point.position);
+        let OpenedImage { notes: mut findings, stopped, .. } = found;
         findings.extend(stopped.iter().map(|stopped| stopped.unapplied.explain(&shown)));
         let unapplied = stopped.map(|stopped| stopped.unapplied);
         damage.end_opening(damage.count());
-        let (storage, segment) = (Arc::clone(storage), head.header.segment);
-        let file = JournalFile::new(storage, segment, Arc::clone(&directory), name).behind(before);
-        let file = Arc::new(file.noting_in(&damage).knowing(head));
-        let follower = Follower { state: State { store, point, file }, began };
+        let follower = Follower { state, began };
         let reading = Self { directory, name: name.to_owned(), budget, damage };
         Ok(Beginning { reading, follower, findings, unapplied })
     }
@@ -121,21 +121,19 @@ impl Reading {
     }
 
     fn reopened(&self, file: &Arc<JournalFile>, point: Point) -> Result<Follower> {
-        let looking = Looking {
+        let request = OpenRequest {
             damage: Some(&self.damage),
             is_whole: true,
             // Others may have brought the image forward since.
             roots_until: Some(point.txid),
-            ..Looking::to_read(&self.directory, &self.name, &*file.storage, self.budget)
+            ..OpenRequest::to_read(&self.directory, &self.name, &file.storage, self.budget)
         };
-        let (found, store) = looking.state_at(point)?;
-        let (store, began) = match (store, &found.begun) {
-            (Some(store), Some(Begun { root, .. })) => {
-                (store, file.reach_of(root.segment, root.point.position))
-            }
-            _ => (looking.replay_exactly(None, Replay::default(), point)?, 0),
-        };
-        Ok(Follower { state: State { store, point, file: Arc::clone(file) }, began })
+        let (found, state) = request.state_at(file, point)?;
+        if let (Some(state), Some(OpenedRoot { root, .. })) = (state, &found.begun) {
+            return Ok(Follower { state, began: file.reach_of(root.segment, root.point.position) });
+        }
+        let state = State::at(file, None, Replay::default(), point.position)?;
+        Ok(Follower { state: state.ending_with(point)?, began: 0 })
     }
 
     /// Starts again from the newest root of the image, up to `to`, if that has advanced far enough since the reader
@@ -157,11 +155,11 @@ impl Reading {
                 && is_worth_it(began, file.reach(root.point.position), reached)
         };
         Image::peek(&**directory, &image_name(name), &identity(file.head().ok()?)).filter(worth)?;
-        let looking = Looking {
+        let request = OpenRequest {
             damage: Some(damage),
-            ..Looking::to_read(directory, name, &*file.storage, *budget)
+            ..OpenRequest::to_read(directory, name, &file.storage, *budget)
         };
-        let found = looking.find().ok()?;
+        let found = request.find().ok()?;
         let begun = found.begun.as_ref()?;
         let from = begun.root.point;
         // Its position in the journal is proven by the frame after it, or by being the end.
@@ -171,75 +169,12 @@ impl Reading {
         {
             return None;
         }
-        let (replay, point) = looking.replay(Some(&begun.past), begun.resume(), to).ok()?;
-        if point.position >= end.position && point != end {
+        let state = State::at(file, Some(&begun.past), begun.resume(), to).ok()?;
+        if to >= end.position && state.point != end {
             return None;
         }
-        let state = State { store: replay.finish(), point, file: Arc::clone(file) };
         Some(Follower { state, began: file.reach(from.position) })
     }
-}
-
-/// Replays all accepted frames; returns where that ends, and the head of the file.
-fn all(
-    looking: &Looking<'_>,
-    found: &mut Found,
-    watched: &Watched<'_>,
-) -> Result<(Head, Replay, Point)> {
-    let (survey, replay, _) = looking.survey(found, watched, Recovery::Checked, is_damaged)?;
-    if is_damaged(&survey) {
-        return Err(survey.damage(&looking.directory.display(looking.name)));
-    }
-    let end = found.stopped.as_ref().map_or(survey.end, |stopped| stopped.point);
-    Ok((survey.head, replay, end))
-}
-
-/// Replays the part known to be on permanent storage; returns where that ends, and the head of the file.
-fn hard(
-    looking: &Looking<'_>,
-    found: &mut Found,
-    watched: &Watched<'_>,
-) -> Result<(Head, Replay, Point)> {
-    let shown = looking.directory.display(looking.name);
-    if let Some(begun) = &found.begun {
-        let from = begun.past.point();
-        let rule = Rule::new(Recovery::Checked).after(from);
-        let source = FrameSource { past: None, storage: watched, shown: &shown };
-        let survey = source.survey(rule, is_damaged, || ());
-        let least = from.map_or(0, |from| from.position);
-        let survey = survey.ok().map(|(survey, ())| survey);
-        let is_fit = |survey: &Survey| !is_damaged(survey) && least <= hard_position(survey);
-        if let Some(survey) = survey.filter(is_fit)
-            && let Ok((replay, point)) =
-                looking.replay(Some(&begun.past), begun.resume(), hard_position(&survey))
-        {
-            found.before = begun.past.bytes();
-            looking.check_end(found, &survey)?;
-            return Ok((survey.head, replay, point));
-        }
-        // Only the whole journal shows which of the two is wrong.
-        found.begun = None;
-    }
-    let survey = FrameSource { past: None, storage: watched, shown: &shown }.verify()?;
-    looking.check_end(found, &survey)?;
-    let (replay, end) = replay_before(|until| {
-        looking.replay(None, Replay::default().until(until), hard_position(&survey))
-    })?;
-    found.stopped = looking.stopped(&survey, None, &replay)?;
-    let end = found.stopped.as_ref().map_or(end, |stopped| stopped.point);
-    Ok((survey.head, replay, end))
-}
-
-/// Returns the end of the journal that is known to be on permanent storage, also according to its writers.
-pub(in crate::db) fn hard_position(survey: &Survey) -> u64 {
-    let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
-    survey.hard.max(told).min(survey.end.position)
-}
-
-/// Returns the end of a root that was just opened, in bytes of the journal: the first segment read after it is
-/// counted from its beginning.
-fn reached(begun: &Begun) -> u64 {
-    begun.root.point.position
 }
 
 /// Returns what is reported if a state can't be opened again.

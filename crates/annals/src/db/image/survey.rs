@@ -1,62 +1,46 @@
-//! Surveying a journal from the image's point on, or all of it.
+//! Opening the state of a journal: from the image's point on, or from the beginning.
 
 use std::sync::Arc;
 
 use crate::db::image::image_state::ImageState;
-use crate::db::image::opening::{Found, Looking, over, stale};
+use crate::db::image::opening::{OpenRequest, OpenedImage, stale};
+use crate::db::present::segment::JournalFile;
 use crate::db::progress::Watched;
 use crate::db::replay::segments::Past;
-use crate::db::replay::source::FrameSource;
-use crate::db::replay::state::Replay;
-use crate::db::replay::unapplied::{Before, Counted, replay_before};
+use crate::db::replay::source::{FrameSource, is_damaged};
+use crate::db::replay::state::{Replay, State};
+use crate::db::replay::unapplied::{Before, Counted, MakeRoom, replay_before};
 use crate::db::replay::witness::{check_end, known};
-use crate::journal::{Point, Recovery, Rule, Survey, Verdict};
+use crate::journal::{Recovery, Rule, Survey};
 use crate::{ErrorKind, Result};
 
-impl Looking<'_> {
-    /// Surveys the journal, and returns the store: from the image's point on. If there is no image, or the journal
+impl OpenRequest<'_> {
+    /// Surveys the journal, and returns the state: from the image's point on. If there is no image, or the journal
     /// doesn't continue from that point, it begins with the last segment that begins with the state.
     ///
     /// # Errors
     /// Those of the survey of the whole journal.
-    pub(in crate::db) fn survey(
+    pub(in crate::db) fn open(
         &self,
-        found: &mut Found,
+        found: &mut OpenedImage,
         storage: &Watched<'_>,
         recovery: Recovery,
         looks_wrong: impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay, Option<Arc<ImageState>>)> {
+    ) -> Result<(Survey, State, Option<Arc<ImageState>>)> {
         // No recovery cuts the history that they prove.
-        let known = known(&found.witnesses, self.storage, &found.head)?;
+        let known = known(&found.witnesses, &**self.storage, &found.head)?;
         let rule = Rule::new(recovery).knowing(known);
-        let all = self.survey_found(found, storage, rule, looks_wrong);
-        found.notes.append(&mut found.damage.take_findings());
-        all
-    }
-
-    fn survey_found(
-        &self,
-        found: &mut Found,
-        storage: &Watched<'_>,
-        rule: Rule,
-        looks_wrong: impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay, Option<Arc<ImageState>>)> {
+        let shown = &self.directory.display(self.name);
         let mut reason = None;
         while let Some(begun) = &found.begun {
             let image_state = self.image_state(found);
             let begin = || over(begun.resume(), image_state.as_ref());
-            match self.survey_behind(&begun.past, begin, storage, rule, &looks_wrong) {
+            let source = FrameSource { past: Some(&begun.past), storage, shown };
+            match self.follow(found, source, rule, begin, &looks_wrong) {
                 // Only the whole journal shows whether a commit doesn't apply.
-                Ok((survey, replay))
-                    if survey.verdict() != Verdict::Damaged
-                        && matches!(
-                            self.stopped(&survey, begun.past.point(), &replay),
-                            Ok(None)
-                        ) =>
-                {
-                    found.before = begun.past.bytes();
-                    self.check_end(found, &survey)?;
-                    return Ok((survey, replay, image_state));
+                Ok((survey, state, None)) if !is_damaged(&survey) => {
+                    found.notes.append(&mut found.damage.take_findings());
+                    return Ok((survey, state, image_state));
                 }
                 Err(error) if error.kind() == ErrorKind::Cancelled || error.is_remote() => {
                     return Err(error);
@@ -76,59 +60,86 @@ impl Looking<'_> {
             storage.read_again();
             break;
         }
-        let past = Past::needed(&**self.directory, self.name, &found.head.header)?;
         // Spilled pages are written to a new image, which replaces one that may still be needed.
         if found.is_doubtful {
             reason = found.reason.take();
         }
         let image_state = if reason.is_none() { self.image_state(found) } else { None };
         let begin = || over(Replay::default(), image_state.as_ref());
-        let all = self.survey_behind(&past, begin, storage, rule, &looks_wrong)?;
-        found.before = past.bytes();
-        let (survey, replay) = all;
-        self.check_end(found, &survey)?;
-        if survey.verdict() != Verdict::Damaged {
-            found.stopped = self.stopped(&survey, past.point(), &replay)?;
-        }
+        let past = Past::needed(&**self.directory, self.name, &found.head.header)?;
+        let source = FrameSource { past: Some(&past), storage, shown };
+        let (survey, state, stopped) = self.follow(found, source, rule, begin, &looks_wrong)?;
+        found.stopped = stopped;
         // Only the whole journal shows whether it or the image is wrong.
-        let is_sound = survey.verdict() != Verdict::Damaged && found.stopped.is_none();
+        let is_sound = !is_damaged(&survey) && found.stopped.is_none();
         if let Some(reason) = reason.filter(|_| is_sound) {
             self.set_aside(found, reason);
         }
-        Ok((survey, replay, image_state.or_else(|| self.image_state(found))))
+        found.notes.append(&mut found.damage.take_findings());
+        Ok((survey, state, image_state.or_else(|| self.image_state(found))))
     }
 
-    /// Refuses a journal that ends before a point that the image proves.
-    pub(in crate::db) fn check_end(&self, found: &Found, survey: &Survey) -> Result<()> {
-        check_end(&found.witnesses, survey, &**self.directory, self.name, self.storage)
+    /// Returns the state of the image from now on; `None` if there can be none.
+    pub(in crate::db) fn image_state(&self, found: &OpenedImage) -> Option<Arc<ImageState>> {
+        (!self.storage.has_fixed_len()).then(|| Arc::new(ImageState::new(self, found)))
     }
 
-    /// Returns the state before a commit that doesn't apply, if the replay met one that is accepted.
-    pub(super) fn stopped(
+    /// Follows the journal from some segment on, and in its file as far as a survey accepts it, or as it is known to be
+    /// on permanent storage; or to the commit before one that doesn't apply, which is returned, unless there is damage.
+    ///
+    /// # Errors
+    /// `Corrupt`: the journal ends before a point that the image proves.
+    fn follow(
         &self,
-        survey: &Survey,
-        from: Option<Point>,
-        replay: &Replay,
-    ) -> Result<Option<Before>> {
-        let shown = &self.directory.display(self.name);
-        let &Survey { ref head, end, hard, .. } = survey;
-        replay.before(&Counted { head, from, shown, end, hard })
-    }
-
-    /// Replays the segments before the journal's file, and then the file, which is surveyed.
-    fn survey_behind(
-        &self,
-        past: &Past,
-        begin: impl Fn() -> Replay,
-        storage: &Watched<'_>,
+        found: &OpenedImage,
+        source: FrameSource<'_>,
         rule: Rule,
+        begin: impl Fn() -> Replay,
         looks_wrong: &impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay)> {
-        let shown = &self.directory.display(self.name);
-        let source = FrameSource { past: Some(past), storage, shown };
-        replay_before(|until| {
-            let surveyed = source.survey(rule, looks_wrong, || begin().until(until));
-            surveyed.inspect_err(|_| storage.read_again())
-        })
+    ) -> Result<(Survey, State, Option<Before>)> {
+        let from = source.past.and_then(Past::point);
+        let (survey, replay, point) = replay_before(|until| {
+            let begin = || begin().until(until);
+            if !self.hard_only {
+                let surveyed = source.survey(rule, looks_wrong, begin);
+                let (survey, replay) = surveyed.inspect_err(|_| source.storage.read_again())?;
+                let end = survey.end;
+                return Ok((survey, replay, end));
+            }
+            let file = FrameSource { past: None, ..source };
+            let (survey, ()) = file.survey(rule.after(from), looks_wrong, || ())?;
+            let mut replay = begin();
+            let end = replay.advance(&source, &survey.head, hard_position(&survey))?;
+            Ok((survey, replay, end))
+        })?;
+        check_end(&found.witnesses, &survey, &**self.directory, self.name, &**self.storage)?;
+        let (shown, &Survey { ref head, end, hard, .. }) = (source.shown, &survey);
+        let stopped = match is_damaged(&survey) {
+            true => None,
+            false => replay.before(&Counted { head, from, shown, end, hard })?,
+        };
+        let (storage, directory) = (Arc::clone(self.storage), Arc::clone(self.directory));
+        let file = JournalFile::new(storage, head.header.segment, directory, self.name)
+            .behind(source.past.map_or(0, Past::bytes))
+            .noting_in(&found.damage)
+            .with_roots_until(self.roots_until)
+            .knowing(head.clone());
+        let point = stopped.as_ref().map_or(point, |stopped| stopped.point);
+        let state = State { store: replay.finish(), point, file: Arc::new(file) };
+        Ok((survey, state, stopped))
     }
+}
+
+/// Allows writing changes larger than memory to the image, if there can be one.
+pub(in crate::db) fn over(replay: Replay, image_state: Option<&Arc<ImageState>>) -> Replay {
+    match image_state {
+        Some(image_state) => replay.spilling(Arc::clone(image_state) as Arc<dyn MakeRoom>),
+        None => replay,
+    }
+}
+
+/// Returns the end of the journal that is known to be on permanent storage, also according to its writers.
+pub(in crate::db) fn hard_position(survey: &Survey) -> u64 {
+    let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
+    survey.hard.max(told).min(survey.end.position)
 }

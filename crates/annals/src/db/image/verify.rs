@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::db::image::compare;
-use crate::db::image::opening::{Begun, Looking};
+use crate::db::image::opening::{OpenRequest, OpenedRoot};
 use crate::db::options::{Options, locate};
 use crate::db::present::snapshot::Snapshot;
 use crate::db::progress::Watched;
-use crate::db::replay::segments::{Past, Since, Successor, open_to_read};
-use crate::db::replay::source::{FrameSource, is_damaged};
-use crate::db::replay::state::Replay;
+use crate::db::replay::segments::{Successor, open_to_read};
+use crate::db::replay::source::is_damaged;
+use crate::db::replay::state::State;
 use crate::image::{self, Report, Slot};
 use crate::journal::{Head, Point, Recovery};
 use crate::storage::{Directory, Storage, SystemClock};
@@ -101,7 +101,7 @@ pub fn check_image_in(
         looks += 1;
         let mut check = told(directory.display(&image), &report);
         if report.problem.is_none() {
-            check.problem = unusable(options, directory, name, &*storage)?;
+            check.problem = unusable(options, directory, name, &storage)?;
         }
         // The space of an older root is overwritten in time, and a newer root may be of the next segment.
         let is_as_before = || {
@@ -167,16 +167,16 @@ fn compare(
     replayed: &Snapshot,
 ) -> Result<Option<ImageComparison>> {
     let shown = &directory.display(name);
-    let looking = looking(options, directory, name, &**storage);
-    let mut found = looking.find()?;
+    let request = OpenRequest::to_read(directory, name, storage, options.budget());
+    let mut found = request.find()?;
     let unusable = |reason| Err(Error::corrupt(reason));
-    let Some(Begun { root, .. }) = &found.begun else {
+    let Some(OpenedRoot { root, .. }) = &found.begun else {
         return found.reason.map_or(Ok(None), unusable);
     };
     let image_txid = root.point.txid;
     let watched = Watched::new(&**storage, options.watch.as_ref());
-    let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, is_damaged);
-    let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, shown))?;
+    let opened = request.open(&mut found, &watched, Recovery::Checked, is_damaged);
+    let (survey, state, _) = opened.map_err(|error| watched.explain(error, shown))?;
     if is_damaged(&survey) {
         return Err(survey.damage(shown));
     }
@@ -186,7 +186,7 @@ fn compare(
     let head = Head::read(&**storage, shown)?;
     let newest = Successor { storage: Arc::clone(storage), head };
     let replayed = brought_to(&**directory, name, replayed, &newest, survey.end)?;
-    let difference = compare::difference(replay.finish().published(), &replayed)?;
+    let difference = compare::difference(state.store.published(), &replayed)?;
     Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
 }
 
@@ -196,25 +196,15 @@ fn unusable(
     options: &Options,
     directory: &Arc<dyn Directory>,
     name: &str,
-    storage: &dyn Storage,
+    storage: &Arc<dyn Storage>,
 ) -> Result<Option<String>> {
-    let looking = looking(options, directory, name, storage);
-    let mut found = looking.find()?;
+    let request = OpenRequest::to_read(directory, name, storage, options.budget());
+    let mut found = request.find()?;
     if found.begun.is_some() {
-        let watched = Watched::new(storage, None);
-        looking.survey(&mut found, &watched, Recovery::Checked, is_damaged)?;
+        let watched = Watched::new(&**storage, None);
+        request.open(&mut found, &watched, Recovery::Checked, is_damaged)?;
     }
     Ok(found.reason)
-}
-
-/// Returns a request for opening an image that must not be changed.
-fn looking<'a>(
-    options: &Options,
-    directory: &'a Arc<dyn Directory>,
-    name: &'a str,
-    storage: &'a dyn Storage,
-) -> Looking<'a> {
-    Looking::to_read(directory, name, storage, options.budget())
 }
 
 /// Returns a replayed state, continued to a later end of the journal.
@@ -231,22 +221,21 @@ fn brought_to(
         return Ok(Arc::clone(&published.view));
     }
     let shown = directory.display(name);
-    let busy = |what| {
-        let message = format!("{shown}: {what} while it was checked: check it again");
-        Error::new(ErrorKind::Busy, message)
-    };
     if txid > end.txid {
-        return Err(busy(format!("transaction {txid} was taken back, in a recovery,")));
+        let message = format!(
+            "{shown}: transaction {txid} was taken back, in a recovery, while it was checked: check it again"
+        );
+        return Err(Error::new(ErrorKind::Busy, message));
     }
-    let since = Since { segment: published.file.segment, point: published.point };
-    let past = Past::since(directory, name, &newest.head.header, since)?;
-    let past = past.ok_or_else(|| busy("history was forgotten".to_owned()))?;
-    let store = Store::resume(published.view.share());
-    let mut replay = Replay::resume(store, since.segment);
-    let watched = Watched::new(&*newest.storage, None);
-    let source = FrameSource { past: Some(&past), storage: &watched, shown: &shown };
-    replay.advance(&source, &newest.head, end.position)?;
-    Ok(Arc::clone(replay.finish().published()))
+    let (view, file) = (&published.view, Arc::clone(&published.file));
+    let is_same = file.segment == newest.head.header.segment;
+    let mut state = State { store: Store::resume(view.share()), point: published.point, file };
+    let unapplied = match is_same {
+        true => state.advance(end.position)?,
+        false => state.enter(newest, end.position).map(|()| None)?,
+    };
+    let refused = unapplied.map(|unapplied| unapplied.error(&shown));
+    refused.map_or(Ok(Arc::clone(state.store.published())), Err)
 }
 
 fn told(path: String, report: &Report) -> ImageCheck {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use annals_schema::{Command, OnDelete, RowId, Txid, Type, Value};
 
-use crate::db::image::opening::{Begun, root_before};
+use crate::db::image::opening::{OpenedRoot, root_before};
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
@@ -157,8 +157,7 @@ impl Present<'_> {
     /// Replays up to the end of a transaction that a segment has.
     fn replayed(&self, part: &Part, txid: u64) -> Result<(Store, Point)> {
         while let Some(begun) = self.nearest_root(part, txid)? {
-            let store = Store::resume(begun.view);
-            match self.replayed_from(store, begun.root.segment, &begun.past, part, txid) {
+            match self.replayed_from(begun.resume(), &begun.past, part, txid) {
                 Err(error) if error.kind() == ErrorKind::PageLost => {} // from another root, then
                 Err(error) if error.kind() == ErrorKind::Cancelled || error.is_remote() => {
                     return Err(error);
@@ -170,7 +169,7 @@ impl Present<'_> {
         let header = &part.head.header;
         let past = Past::needed(&*self.file().directory, &part.name, header)
             .map_err(|error| self.if_not_forgotten(error, txid))?;
-        self.replayed_from(Store::new(), header.segment, &past, part, txid)
+        self.replayed_from(Replay::default(), &past, part, txid)
     }
 
     /// Begins with the nearest root of the image before the end of a transaction, which a segment has. `None` if there
@@ -178,7 +177,7 @@ impl Present<'_> {
     ///
     /// # Errors
     /// `Unreachable`, `Forgotten`: the image is on another machine, which doesn't answer, or has another by now.
-    fn nearest_root(&self, part: &Part, txid: u64) -> Result<Option<Begun>> {
+    fn nearest_root(&self, part: &Part, txid: u64) -> Result<Option<OpenedRoot>> {
         let (file, header) = (self.file(), &part.head.header);
         if file.storage.has_fixed_len() {
             return Ok(None);
@@ -190,13 +189,12 @@ impl Present<'_> {
         let since = Since { segment: usable.root.segment, point: usable.root.point };
         let past = Past::since(&**directory, &part.name, header, since);
         let Some(past) = unless_remote(past)?.flatten() else { return Ok(None) };
-        unless_remote(Begun::new(usable, Arc::new(pin), past, self.budget, true))
+        unless_remote(OpenedRoot::new(usable, Arc::new(pin), past, self.budget, true))
     }
 
     fn replayed_from(
         &self,
-        store: Store,
-        segment: u64,
+        mut replay: Replay,
         past: &Past,
         part: &Part,
         txid: u64,
@@ -204,7 +202,6 @@ impl Present<'_> {
         let Part { storage, head, shown, end, .. } = part;
         let watched = Watched::new(&**storage, self.watch.as_ref());
         let source = FrameSource { past: Some(past), storage: &watched, shown };
-        let mut replay = Replay::resume(store, segment);
         let point = source.read(head, *end, Some(Txid(txid)), &mut replay)?;
         match point.txid >= Txid(txid) {
             true => Ok((replay.finish(), point)),

@@ -139,29 +139,34 @@ impl ExposedRoots {
 /// The past state that was made last, with its transaction: until the next backfill. A database of one process keeps
 /// it; else another process may wait for the root of the image under it.
 #[derive(Debug, Default)]
-pub(in crate::db) struct LastPast(Option<Mutex<Option<State>>>);
+pub(in crate::db) struct LastPast(OnceLock<Mutex<Option<State>>>);
 
 /// A transaction, and how many commands the schema has through which the state after it is read.
 type Read = (u64, usize);
 type State = (Read, Arc<View>);
 
 impl LastPast {
+    /// Begins to keep the last state.
+    pub(in crate::db) fn begin(&self) {
+        self.0.get_or_init(Mutex::default);
+    }
+
     /// Returns the state after a transaction, if it is the last one.
     pub(in crate::db) fn after(&self, read: Read) -> Option<Arc<View>> {
-        let last = lock(self.0.as_ref()?);
+        let last = lock(self.0.get()?);
         last.as_ref().filter(|(of, _)| *of == read).map(|(_, view)| Arc::clone(view))
     }
 
     /// Keeps a state in place of the last one, if any is kept.
     pub(in crate::db) fn keep(&self, read: Read, view: &Arc<View>) {
-        if let Some(last) = &self.0 {
+        if let Some(last) = self.0.get() {
             *lock(last) = Some((read, Arc::clone(view)));
         }
     }
 
     /// Drops the state, and the root under it.
     pub(in crate::db) fn forget(&self) {
-        if let Some(last) = &self.0 {
+        if let Some(last) = self.0.get() {
             *lock(last) = None;
         }
     }
@@ -256,16 +261,14 @@ impl JournalFile {
         Self { roots_until, ..self }
     }
 
-    /// Keeps the last past state.
-    pub(in crate::db) fn keeping_past(self) -> Self {
-        Self { past: LastPast(Some(Mutex::default())), ..self }
-    }
-
     /// Returns a segment after this one, which ended at a position.
     pub(in crate::db) fn next(&self, storage: Arc<dyn Storage>, segment: u64, end: u64) -> Self {
         let next = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
         let next = next.behind(self.reach(end)).noting_in(&self.damage);
-        if self.past.0.is_some() { next.keeping_past() } else { next }
+        if self.past.0.get().is_some() {
+            next.past.begin();
+        }
+        next
     }
 
     /// Returns a segment up to this one, as that in which a history ends. What this holds, that can read, too.

@@ -50,7 +50,7 @@ pub(in crate::db) struct FrameFacts<'s> {
 /// A file of a journal, with the segments that are read before it.
 #[derive(Clone, Copy)]
 pub(in crate::db) struct FrameSource<'s> {
-    /// Those segments, and where the file is read from; `None`: only the file is read, from its beginning.
+    /// Those segments, and where the file is read from; `None`: only the file is read.
     pub(in crate::db) past: Option<&'s Past>,
     pub(in crate::db) storage: &'s Watched<'s>,
     /// The name of the file in messages.
@@ -130,7 +130,7 @@ impl FrameSource<'_> {
         begin: impl Fn() -> V,
     ) -> Result<(Survey, V)> {
         let &Self { storage, shown, .. } = self;
-        let rule = rule.after(self.past.and_then(Past::point));
+        let rule = self.past.map_or(rule, |past| rule.after(past.point()));
         let mut looks = 0;
         loop {
             let mut visitor = begin();

@@ -33,6 +33,38 @@ pub(in crate::db) struct State {
 }
 
 impl State {
+    /// Continues a replay up to the end of a commit in a file, at position `to`: over the frames after `past`, or over
+    /// all that are needed to know the state.
+    pub(in crate::db) fn at(
+        file: &Arc<JournalFile>,
+        past: Option<&Past>,
+        mut replay: Replay,
+        to: u64,
+    ) -> Result<Self> {
+        let JournalFile { storage, name: shown, directory, journal, .. } = &**file;
+        let head = Head::read(&**storage, shown)?;
+        let storage = &Watched::new(&**storage, None);
+        let mut advance = |past: &Past| {
+            replay.advance(&FrameSource { past: Some(past), storage, shown }, &head, to)
+        };
+        let point = match past {
+            Some(past) => advance(past)?,
+            None => advance(&Past::needed(&**directory, journal, &head.header)?)?,
+        };
+        Ok(Self { store: replay.finish(), point, file: Arc::clone(file) })
+    }
+
+    /// Fails unless it ends with the commit whose end is given.
+    pub(in crate::db) fn ending_with(self, end: Point) -> Result<Self> {
+        if self.point == end {
+            return Ok(self);
+        }
+        Err(Error::corrupt(
+            "replaying the journal from the image leads to another commit than expected, so the image is of another \
+             history",
+        ))
+    }
+
     /// Returns what readers see of it.
     pub(in crate::db) fn published(&self) -> Published {
         let view = Arc::clone(self.store.published());
