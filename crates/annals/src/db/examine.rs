@@ -11,7 +11,6 @@ use crate::db::replay::scan::{self, Sink};
 use crate::db::replay::segments::{Opened, Past};
 use crate::db::replay::source::FrameSource;
 use crate::db::replay::witness::check_end;
-use crate::journal::Survey;
 use crate::storage::Directory;
 
 /// Reads the whole history of a journal into a sink, all segments that are left of it, in memory that doesn't grow
@@ -69,9 +68,12 @@ impl Options {
         let Opened { storage, shown, past, witnesses } = Opened::new(directory, name, Past::whole)?;
         let (past, watch) = (past?, self.watch.as_ref());
         let watched = Watched::new(&*storage, watch);
-        let is_whole = |survey: &Survey| check_end(&witnesses, survey, directory, name, &*storage);
         let source = FrameSource { past: Some(&past), storage: &watched, shown: &shown };
-        scan::scan_storage(&source, is_whole, sink)
+        let survey = source.verify()?;
+        check_end(&witnesses, &survey, directory, name, &*storage)?;
+        watched.read_again();
+        let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
+        scan::scan_verified(&source, &survey.head, end, sink)
     }
 
     /// Examines a file and builds its state, as [`examine`](crate::inspection::examine) does, with the end that

@@ -143,7 +143,9 @@ fn examine_frames(
 ) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
     let watched = Watched::new(&*storage, watch);
-    let witnesses = witnesses(directory, name, &*storage, &shown);
+    // They are read before the journal, so that it has at least their transactions.
+    let head = Head::read(&*storage, &shown);
+    let witnesses = head.map(|head| image_witnesses(directory, name, &head)).unwrap_or_default();
     // Seeming damage from another process's writing disappears at the next read.
     let rule = Rule::new(Recovery::Checked);
     let source = FrameSource { past: None, storage: &watched, shown: &shown };
@@ -160,9 +162,8 @@ pub(super) fn examine_storage(
     opened: &Opened,
     options: &Options,
 ) -> Result<Examination> {
-    let Opened { storage, shown, past, .. } = opened;
+    let Opened { storage, shown, past, witnesses } = opened;
     let watched = Watched::new(&**storage, options.watch.as_ref());
-    let witnesses = witnesses(directory, name, &**storage, shown);
     let source = FrameSource { past: past.as_ref().ok(), storage: &watched, shown };
     let missing = past.as_ref().err().map(|error| (0, error.to_string()));
     let look = |until| {
@@ -202,7 +203,7 @@ pub(super) fn examine_storage(
     let published = Published { view, point, file };
     Ok(Examination {
         inspection: Inspection::of(survey, shown)
-            .against(&witnesses, directory, name, &**storage)?
+            .against(witnesses, directory, name, &**storage)?
             .with_image(directory, name),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
@@ -213,18 +214,6 @@ pub(super) fn examine_storage(
         wrong_mark: state.marks.problem(),
         erasures: state.marks.erasures,
     })
-}
-
-/// Returns the points of a journal that the files beside it prove. These files are read before the journal, so that
-/// the journal has at least their transactions.
-fn witnesses(
-    directory: &dyn Directory,
-    name: &str,
-    storage: &dyn Storage,
-    shown: &str,
-) -> Vec<Witness> {
-    let Ok(head) = Head::read(storage, shown) else { return Vec::new() };
-    image_witnesses(directory, name, &head)
 }
 
 /// Describes all segments; the newest one, named by `shown`, is last.

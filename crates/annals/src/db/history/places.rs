@@ -16,6 +16,7 @@ use crate::bytes::hash;
 use crate::db::history::files::Files;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::segments::Since;
+use crate::db::replay::source::read_frames;
 use crate::event::{self, Context, Event, Vector};
 use crate::journal::format::FRAMES_AT;
 use crate::journal::{FrameHeader, FrameReader, Point};
@@ -325,14 +326,14 @@ impl Places {
             }
             Block::Frames { commands, from, end } => {
                 let mut schema = self.schema_of(commands)?;
-                self.read_frames(part.segment, Stretch { from, end }, &mut schema, visit)?;
+                self.read_stretch(part.segment, Stretch { from, end }, &mut schema, visit)?;
             }
         }
         let is_state = part.state.is_some_and(|state| position < state.end);
         self.transaction_of(unit, is_state)
     }
 
-    fn read_frames(
+    fn read_stretch(
         &mut self,
         segment: u64,
         Stretch { from, end }: Stretch,
@@ -340,13 +341,12 @@ impl Places {
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         let (storage, hash) = self.files.source(segment)?;
-        let mut reader = FrameReader::new(storage, hash, from, end);
-        let io = |error| self.cannot_read(segment, error);
-        while let Some(frame) = reader.next().map_err(io)? {
-            decode(schema, Context::default(), frame.payload, visit)?;
-        }
-        if reader.position() != end {
-            return Err(self.differs(segment, reader.position()));
+        let reader = FrameReader::new(storage, hash, from, end);
+        let read = read_frames(reader, None, self.files.shown_of(segment)?, &mut |frame| {
+            decode(schema, Context::default(), frame.payload, visit)
+        })?;
+        if read.position != end {
+            return Err(self.differs(segment, read.position));
         }
         self.bytes += end - from.position;
         Ok(())

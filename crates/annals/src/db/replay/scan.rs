@@ -4,7 +4,7 @@ use annals_schema::{Schema, Txid};
 
 use crate::db::replay::source::{FrameFacts, FrameSource, Visitor};
 use crate::event::{self, Event};
-use crate::journal::{Committed, Erasure, Frame, Head, Survey};
+use crate::journal::{Committed, Erasure, Frame, Head};
 use crate::{Error, ErrorKind, Result};
 
 /// Takes the events of a journal, in order.
@@ -42,19 +42,6 @@ pub trait Sink {
     fn erasure(&mut self, _schema: &Schema, _erasure: &Erasure) -> Result<()> {
         Ok(())
     }
-}
-
-/// Scans a file that is open for reading, with the segments before it. `is_whole` may refuse where it ends.
-pub(in crate::db) fn scan_storage(
-    source: &FrameSource<'_>,
-    is_whole: impl Fn(&Survey) -> Result<()>,
-    sink: &mut impl Sink,
-) -> Result<()> {
-    let survey = source.verify()?;
-    is_whole(&survey)?;
-    source.storage.read_again();
-    let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
-    scan_verified(source, &survey.head, end, sink)
 }
 
 /// Scans a file that was verified a moment ago up to an end, with the segments before it.
