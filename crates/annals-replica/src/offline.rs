@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::{
-    Continuation, LOCAL, PUSHED, REBASE, Rebased as Again, Source, begin_continuation, end_of,
-    last_made_again, open_continuation, rebase, rename_continuation,
+    Continuation, LOCAL, PUSHED, REBASE, Source, begin_continuation, end_of, open_continuation,
+    rename_continuation,
 };
-use annals::reports::Renumbered;
 use annals::{Cursor, Database, Error, ErrorKind, Result, Snapshot, Transaction, Txid};
 use annals_storage::{Access, Clock as _, Directory, SystemClock};
+use annals_tools::{Rebased as Again, Renumbered, last_made_again, rebase};
 
 use crate::outgoing::{Way, last_common, send_after};
 use crate::replica::Replica;

@@ -28,6 +28,7 @@ mod copies;
 mod erase;
 mod merge;
 mod pack;
+mod rebase;
 
 pub use annals::internals::{
     Fate, Gap, ImageCheck, ImageComparison, Restored, Run, Salvaged, SalvagedSegment, check_image,
@@ -37,3 +38,7 @@ pub use copies::{Converted, Copied, Push, backup, backup_in, convert, push, push
 pub use erase::{Erase, Erased, erase, erase_in};
 pub use merge::{Merged, OnConflict, merge, merge_in};
 pub use pack::{pack, pack_in};
+pub use rebase::Renumbered;
+/// For `annals-replica`, which proposes the transactions to the other side.
+#[doc(hidden)]
+pub use rebase::{Rebased, last_made_again, rebase};

@@ -2,5 +2,5 @@
 
 pub use crate::db::{
     BackfillOutcome, BackfillPhases, BackfillProgress, CacheStats, Forgotten, Latencies, Older,
-    OldestReader, OldestState, Packed, Renumbered, Restarted, Restarting,
+    OldestReader, OldestState, Packed, Restarted, Restarting,
 };

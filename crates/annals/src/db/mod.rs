@@ -13,8 +13,7 @@
 //!   opened; `read_only`: files, and `embedded` bytes of the program;
 //! - `replication`: frames as they are, from and for other machines;
 //! - `continuation`: the transactions that a replica commits on its own;
-//! - `undo`: restoring a row, and reverting a transaction, by new changes; `rebase`: a
-//!   continuation's transactions again, after those of others;
+//! - `undo`: restoring a row, and reverting a transaction, by new changes;
 //! - `inspect`, `examine`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
 //!   which replaces the files of a journal.
 
@@ -39,7 +38,6 @@ mod past;
 mod present;
 mod read_only;
 mod reader;
-mod rebase;
 mod recovery;
 mod replay;
 mod replication;
@@ -51,9 +49,9 @@ mod undo;
 
 use crate::progress;
 
-pub(crate) use changes::changed::is_same;
-pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
+pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind, is_same};
 pub use changes::moment::{Moment, MomentError};
+pub use changes::rows::{RowChanges, fitted, load};
 pub use continuation::{
     Continuation, LOCAL, PUSHED, REBASE, begin_continuation, open_continuation, rename_continuation,
 };
@@ -84,7 +82,6 @@ pub use options::{Options, locate, watch};
 pub use outcome::{Forgotten, Older, Restarted};
 pub use present::snapshot::{Snapshot, check_origin};
 pub use reader::Reader;
-pub use rebase::{Rebased, Renumbered, last_made_again, rebase};
 pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
@@ -103,3 +100,4 @@ pub use time::{
     ChangedFields, Changes, Deletions, Differing, Events, FieldValues, History, RowFields,
     Subscription, Tail,
 };
+pub use undo::{Step, conflict};

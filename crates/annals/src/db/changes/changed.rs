@@ -32,7 +32,7 @@ impl RowChange {
 }
 
 /// True if two values are the same bit by bit: 0.0 and -0.0 are equal, but not the same.
-pub(crate) fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+pub fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     match (a, b) {
         (ValueRef::Float32(a), ValueRef::Float32(b)) => a.to_bits() == b.to_bits(),
         (ValueRef::Float64(a), ValueRef::Float64(b)) => a.to_bits() == b.to_bits(),

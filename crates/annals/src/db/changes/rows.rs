@@ -38,7 +38,7 @@ struct KnownRow {
 
 /// Takes events, and returns the changes of rows by each transaction, through the present schema.
 #[derive(Debug)]
-pub(in crate::db) struct RowChanges {
+pub struct RowChanges {
     base: Arc<View>,
     present: Arc<Schema>,
     known: HashMap<Key, KnownRow>,
@@ -52,12 +52,13 @@ pub(in crate::db) struct RowChanges {
     /// The rows that are followed: others are left out.
     window: Window,
     /// Transactions that were read, and not yet taken.
-    pub(in crate::db) done: VecDeque<Changed>,
+    pub done: VecDeque<Changed>,
 }
 
 impl RowChanges {
     /// Begins with a state.
-    pub(in crate::db) fn new(base: Arc<View>, present: Arc<Schema>) -> Self {
+    #[must_use]
+    pub fn new(base: Arc<View>, present: Arc<Schema>) -> Self {
         Self::within(base, present, Window::all())
     }
 
@@ -311,7 +312,10 @@ fn width(table: &Table) -> usize {
 }
 
 /// Returns the values of a row, by the numbers of its fields; `None` if the view doesn't have the row.
-pub(in crate::db) fn load(view: &View, (table, id): Key) -> Result<Values> {
+///
+/// # Errors
+/// `Corrupt`, `Io`.
+pub fn load(view: &View, (table, id): Key) -> Result<Values> {
     // The view may be older than the table.
     let Some(schema) = view.schema().table(table) else { return Ok(None) };
     let values = |row: Row<'_>| {
@@ -321,7 +325,8 @@ pub(in crate::db) fn load(view: &View, (table, id): Key) -> Result<Values> {
 }
 
 /// Returns the same row in the form of a schema: a field that was added later has its default, a dropped one is null.
-pub(in crate::db) fn fitted(values: Values, table: &Table) -> Values {
+#[must_use]
+pub fn fitted(values: Values, table: &Table) -> Values {
     let mut values = values?;
     let had = values.len();
     values.resize(width(table), Value::Null);

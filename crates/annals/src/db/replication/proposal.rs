@@ -9,7 +9,7 @@ use crate::db::engine::core::Writing;
 use crate::db::handle::inner::Inner;
 use crate::db::handle::pending::{Commit, Pending};
 use crate::db::handle::transaction::Transaction;
-use crate::db::present::snapshot::Published;
+use crate::db::present::snapshot::{Published, Snapshot};
 use crate::debug::brief;
 use crate::journal::{Cursor, Level, Point};
 use crate::{Error, ErrorKind, Result};
@@ -79,17 +79,20 @@ pub fn end_of(tx: &Transaction<'_>) -> Cursor {
 
 impl<'db> Transaction<'db> {
     /// Returns the committed state that it began with, which may not be acknowledged yet.
-    pub(in crate::db) fn published(&self) -> Arc<Published> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn base(&self) -> Snapshot {
         let Writing { writer, store, file, .. } = &*self.writing;
         let (view, file) = (Arc::clone(store.published()), Arc::clone(file));
-        Arc::new(Published { view, point: writer.committed(), file })
+        Snapshot::new(Arc::new(Published { view, point: writer.committed(), file }))
     }
 
     /// Ends one of several transactions that are held together; the next one begins. All of them are proposed, or none.
     ///
     /// # Errors
     /// `Unique`, `Reference`; `Io`: all that is left is to roll back.
-    pub(in crate::db) fn end_one(&mut self) -> Result<()> {
+    #[doc(hidden)]
+    pub fn end_one(&mut self) -> Result<()> {
         self.usable()?;
         commit::check(&self.writing)?;
         let request = self.request();
@@ -101,7 +104,11 @@ impl<'db> Transaction<'db> {
     }
 
     /// Ends a transaction into which frames were taken: they make a proposal.
-    pub(in crate::db) fn propose_taken(mut self, from: Point) -> Result<Proposal<'db>> {
+    ///
+    /// # Errors
+    /// `Refused` by a check.
+    #[doc(hidden)]
+    pub fn propose_taken(mut self, from: Point) -> Result<Proposal<'db>> {
         self.pass_checks()?;
         let end = self.writing.writer.committed();
         Ok(Proposal { tx: self, from, end })

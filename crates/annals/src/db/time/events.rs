@@ -32,13 +32,8 @@ impl Events {
 
     /// Returns the state in which the range begins, with the schema of that time.
     #[must_use]
-    pub fn begin(&self) -> &View {
+    pub const fn begin(&self) -> &Arc<View> {
         &self.begin
-    }
-
-    /// Returns the same, to be kept.
-    pub(in crate::db) fn base(&self) -> Arc<View> {
-        Arc::clone(&self.begin)
     }
 
     /// Reads the events into a sink, in memory that doesn't grow with them.

@@ -97,17 +97,17 @@ impl Transaction<'_> {
     /// `Invalid`: it changed the schema, or no rows of the present tables. `Corrupt`, `Io`. The commit returns
     /// `Unique` and `Reference` for other changes of the same transaction.
     pub fn revert(&mut self, txid: Txid) -> Result<()> {
-        self.savepoint(|tx| revert::revert(tx, &tx.published(), txid.0))
+        self.savepoint(|tx| revert::revert(tx, &tx.base().published, txid.0))
     }
 }
 
 fn restore(tx: &mut Transaction<'_>, key: Key, moment: &Moment) -> Result<()> {
     let (table, id) = key;
     let described = tx.view().table(table)?.schema().clone();
-    let then = past_of(tx.database, tx.published(), moment, Through::Present)?;
+    let then = past_of(tx.database, tx.base().published, moment, Through::Present)?;
     let target = fitted(load(&then, key)?, &described);
     let step = Step { table, id, now: load(tx.view(), key)?, target };
-    let erased = Erased::since(&tx.published(), then.txid().0)?;
+    let erased = Erased::since(&tx.base().published, then.txid().0)?;
     let mut obstacles = step.missing_values(tx, &described, &erased);
     // A row that wasn't there would be deleted: but not because its table wasn't there either.
     if step.target.is_none() {
@@ -129,7 +129,7 @@ fn later_table(
     id: RowId,
     txid: u64,
 ) -> Result<Option<Obstacle>> {
-    let published = tx.published();
+    let published = tx.base().published;
     let schema = match Source::of(&published).beginning(txid)? {
         Some(beginning) => Arc::new(beginning.schema),
         None => {

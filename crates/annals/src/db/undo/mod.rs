@@ -14,5 +14,5 @@ mod revert;
 mod steps;
 mod touched;
 
-pub(in crate::db) use obstacles::conflict;
-pub(in crate::db) use steps::Step;
+pub use obstacles::conflict;
+pub use steps::Step;

@@ -22,7 +22,8 @@ const SHOWN: usize = 1000;
 
 /// Makes the error that names all obstacles.
 #[cold]
-pub(in crate::db) fn conflict(what: &str, obstacles: Vec<Obstacle>) -> Error {
+#[must_use]
+pub fn conflict(what: &str, obstacles: Vec<Obstacle>) -> Error {
     let mut message = format!("{what}, and nothing was changed:");
     for obstacle in obstacles.iter().take(SHOWN) {
         message.push_str(&format!("\n  {obstacle}"));

@@ -13,17 +13,20 @@ use crate::store::Uniqueness;
 use crate::{Obstacle, Result};
 
 /// A row, and the values that it is to have.
-pub(in crate::db) struct Step {
-    pub(in crate::db) table: TableNumber,
-    pub(in crate::db) id: RowId,
-    pub(in crate::db) now: Values,
+pub struct Step {
+    /// Its table.
+    pub table: TableNumber,
+    /// The row.
+    pub id: RowId,
+    /// Its present values; `None`: there is none.
+    pub now: Values,
     /// `None`: it is to be deleted.
-    pub(in crate::db) target: Values,
+    pub target: Values,
 }
 
 impl Step {
     /// Returns the fields that get another value; all of them if the row is inserted.
-    pub(in crate::db) fn differing<'s>(
+    pub fn differing<'s>(
         &'s self,
         table: &'s Table,
     ) -> impl Iterator<Item = (&'s Field, &'s Value)> {
@@ -63,7 +66,10 @@ impl Step {
     }
 
     /// Changes the row. It was checked that all values are known.
-    pub(in crate::db) fn apply(&self, tx: &mut Transaction<'_>) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the changes.
+    pub fn apply(&self, tx: &mut Transaction<'_>) -> Result<()> {
         let schema = Arc::clone(tx.view().schema());
         let Some(table) = schema.table(self.table) else { return Ok(()) };
         match (&self.now, &self.target) {

@@ -2,14 +2,8 @@
 
 use std::collections::HashMap;
 
-use annals_schema::{Schema, Txid};
-
-use crate::Result;
-use crate::db::present::snapshot::Published;
-use crate::db::replay::scan::Sink;
-use crate::db::time::Events;
-use crate::event::Event;
-use crate::journal::{Committed, Cursor};
+use annals::event::Event;
+use annals::{Committed, Cursor, Result, Schema, Sink, Snapshot, Txid};
 
 /// The beginning of the comment.
 const REBASED: &str = "rebased ";
@@ -23,10 +17,10 @@ pub(super) fn comment(original: Cursor) -> String {
 }
 
 /// Finds the transactions after `common` that are others, made again.
-pub(super) fn made_again(published: &Published, common: Txid) -> Result<Made> {
+pub(super) fn made_again(here: &Snapshot, common: Txid) -> Result<Made> {
     let mut origins = Origins::default();
-    if common < published.point.txid {
-        Events::between(published, common.0, u64::MAX)?.read(&mut origins)?;
+    if common < here.txid() {
+        here.read_events(common, &mut origins)?;
     }
     Ok(origins.made)
 }

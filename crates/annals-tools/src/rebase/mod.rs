@@ -22,14 +22,16 @@ mod steps;
 
 use std::sync::Arc;
 
-use annals_schema::{RowId, Txid};
+use annals::internals::{Proposal, hold};
+use annals::{Result, RowId, Snapshot, TableNumber, Transaction, Txid, Value};
 
-use crate::Result;
-use crate::db::handle::transaction::Transaction;
-use crate::db::present::snapshot::{Published, Snapshot};
-use crate::db::replication::{Proposal, hold};
-use crate::db::time::Events;
 use replay::Replay;
+
+/// A row of a table.
+type Key = (TableNumber, RowId);
+
+/// The values of a row by field number; `None`: there is no row.
+type Values = Option<Vec<Value>>;
 
 /// A row that has another id since a rebase.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,9 +69,9 @@ pub fn rebase<'db>(
     common: Txid,
 ) -> Result<Rebased<'db>> {
     hold(&mut tx)?;
-    let theirs = tx.published();
-    let events = Events::between(&ours.published, common.0, u64::MAX)?;
-    let mut replay = Replay::new(&mut tx, &theirs, ours, events.base());
+    let theirs = tx.base();
+    let events = ours.events(common, ours.txid())?;
+    let mut replay = Replay::new(&mut tx, &theirs, ours, Arc::clone(events.begin()));
     replay.made = origins::made_again(&theirs, common)?;
     events.read(&mut replay)?;
     let Replay { clashes, ids, transactions, .. } = replay;
@@ -77,10 +79,9 @@ pub fn rebase<'db>(
         return Err(clashes::explain(clashes, &theirs, common)?);
     }
     let renumbered = ids.renumbered(tx.view().schema());
-    let from = theirs.point;
     let proposal = match transactions {
         0 => None,
-        _ => Some(tx.propose_taken(from)?),
+        _ => Some(tx.propose_taken(theirs.point())?),
     };
     Ok(Rebased { proposal, renumbered, transactions })
 }
@@ -90,10 +91,7 @@ pub fn rebase<'db>(
 /// # Errors
 /// Those of reading the transactions after `common`.
 pub fn last_made_again(here: &Snapshot, ours: &Snapshot, common: Txid) -> Result<bool> {
-    let made = origins::made_again(&here.published, common)?;
-    let Published { point, .. } = &*ours.published;
-    Ok(made.contains_key(&(point.txid, point.chain)))
+    let made = origins::made_again(here, common)?;
+    let last = ours.point();
+    Ok(made.contains_key(&(last.txid, last.chain)))
 }
-
-/// The committed state that a replay builds on.
-type Theirs = Arc<Published>;

@@ -2,13 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Type, Value};
+use annals::{FieldNumber, Result, RowId, Schema, Table, TableNumber, Type, Value, View};
 
-use super::Renumbered;
-use crate::Result;
-use crate::db::changes::rows::Values;
-use crate::db::changes::window::Key;
-use crate::store::View;
+use super::{Key, Renumbered, Values};
 
 /// The rows that have other ids there than here.
 #[derive(Debug, Default)]

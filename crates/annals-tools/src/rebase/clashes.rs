@@ -2,14 +2,11 @@
 
 use std::collections::HashMap;
 
-use annals_schema::{FieldNumber, Txid, ValueRef, write_value};
+use annals::internals::conflict;
+use annals::{Changed, Error, FieldNumber, Obstacle, Result, Snapshot, Txid, ValueRef};
+use annals_schema::write_value;
 
-use super::Theirs;
-use crate::db::changes::changed::Changed;
-use crate::db::changes::window::Key;
-use crate::db::time::Changes;
-use crate::db::undo::conflict;
-use crate::{Error, Obstacle, Result};
+use super::Key;
 
 /// A change that can't be made.
 #[derive(Debug)]
@@ -26,10 +23,10 @@ struct Blamed {
 }
 
 /// Returns the error that names all clashes, each with the transaction of another that came first.
-pub(super) fn explain(clashes: Vec<Clash>, theirs: &Theirs, common: Txid) -> Result<Error> {
+pub(super) fn explain(clashes: Vec<Clash>, theirs: &Snapshot, common: Txid) -> Result<Error> {
     let mut last: HashMap<(Key, Option<FieldNumber>), Option<Blamed>> =
         clashes.iter().filter_map(|clash| Some((clash.cause?, None))).collect();
-    for changed in Changes::between(theirs, &(Txid(common.0 + 1)..))? {
+    for changed in theirs.changes(Txid(common.0 + 1)..)? {
         let changed = changed?;
         for row in &changed.rows {
             let key = (row.table, row.id);

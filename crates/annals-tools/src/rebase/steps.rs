@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use annals_schema::{Field, Index, RowId, Table, TableNumber, Type, Value, ValueRef};
+use annals::internals::{Step, fitted, is_same, load};
+use annals::{
+    Changed, Field, Index, Obstacle, Result, RowChange, RowId, Table, TableNumber, Type, Value,
+    ValueRef,
+};
 
 use super::clashes::{Clash, shown};
 use super::replay::{Again, Replay};
-use crate::db::changes::changed::{Changed, RowChange, is_same};
-use crate::db::changes::rows::{Values, fitted, load};
-use crate::db::changes::window::Key;
-use crate::db::undo::Step;
-use crate::{Obstacle, Result};
+use super::{Key, Values};
 
 /// A field that isn't as it was: what was done with its row, the value that was seen, and the present one.
 struct Unlike<'v> {

@@ -3,24 +3,17 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use annals_schema::{Blob, Command, RowId, Schema, Table, TableNumber, Txid, Value};
+use annals::event::Event;
+use annals::internals::{RowChanges, Step};
+use annals::{
+    Blob, Changed, Command, Committed, Cursor, ErrorKind, Obstacle, Result, RowChange, RowId,
+    Schema, Sink, Snapshot, Table, TableNumber, Transaction, Txid, Value, View,
+};
 
-use super::Theirs;
 use super::clashes::Clash;
 use super::origins::{self, Made};
 use super::renumbering::Renumbering;
-use crate::db::changes::changed::{Changed, RowChange};
-use crate::db::changes::rows::{RowChanges, Values};
-use crate::db::changes::window::Key;
-use crate::db::handle::transaction::Transaction;
-use crate::db::present::snapshot::Snapshot;
-use crate::db::replay::scan::Sink;
-use crate::db::time::Changes;
-use crate::db::undo::Step;
-use crate::event::Event;
-use crate::journal::{Committed, Cursor};
-use crate::store::View;
-use crate::{ErrorKind, Obstacle, Result};
+use super::{Key, Values};
 
 /// A change of a row, and the id that the row has here.
 pub(super) struct Again {
@@ -39,7 +32,7 @@ struct Besides {
 /// Takes the events of our transactions, and makes these again in one that is held.
 pub(super) struct Replay<'t, 'db> {
     pub(super) tx: &'t mut Transaction<'db>,
-    theirs: &'t Theirs,
+    theirs: &'t Snapshot,
     pub(super) ours: &'t Snapshot,
     /// The state that both had.
     pub(super) base: Arc<View>,
@@ -63,7 +56,7 @@ pub(super) struct Replay<'t, 'db> {
 impl<'t, 'db> Replay<'t, 'db> {
     pub(super) fn new(
         tx: &'t mut Transaction<'db>,
-        theirs: &'t Theirs,
+        theirs: &'t Snapshot,
         ours: &'t Snapshot,
         base: Arc<View>,
     ) -> Self {
@@ -205,7 +198,7 @@ impl<'t, 'db> Replay<'t, 'db> {
     /// same order.
     fn recognize(&mut self, changed: &Changed, there: Txid) -> Result<()> {
         let mut inserted = HashMap::<TableNumber, Vec<RowId>>::new();
-        for made in Changes::between(self.theirs, &(there..=there))? {
+        for made in self.theirs.changes(there..=there)? {
             for row in inserts(&made?) {
                 inserted.entry(row.table).or_default().push(row.id);
             }
