@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::{Level, Savepoint as Point, Schema, Table};
+use annals_tools::Undo as _;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 

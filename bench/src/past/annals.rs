@@ -6,6 +6,7 @@ use annals::{
     Command, Database, FieldNumber, IndexNumber, Level, Options, RowId, TableNumber, Transaction,
     Txid, Type, Value, ValueRef,
 };
+use annals_tools::Undo as _;
 
 use super::step::{Form, Peer, Store};
 use super::work::{Account, Answer, Change, Difference, Failure, Question};

@@ -1,7 +1,7 @@
-//! Tools for whole Annals databases, as free functions.
+//! Tools for whole Annals databases, as free functions; and [`Undo`], which restores rows and reverts transactions.
 //!
-//! Each takes the [`Options`](annals::Options) for the files that it reads, and writes new files: an existing file is
-//! never replaced. A new file gets its name once it is whole and on permanent storage.
+//! Each function takes the [`Options`](annals::Options) for the files that it reads, and writes new files: an existing
+//! file is never replaced. A new file gets its name once it is whole and on permanent storage.
 //!
 //! ```
 //! use annals::{Database, Options};
@@ -29,6 +29,7 @@ mod erase;
 mod merge;
 mod pack;
 mod rebase;
+mod undo;
 
 pub use annals::internals::{
     Fate, Gap, ImageCheck, ImageComparison, Restored, Run, Salvaged, SalvagedSegment, check_image,
@@ -42,3 +43,4 @@ pub use rebase::Renumbered;
 /// For `annals-replica`, which proposes the transactions to the other side.
 #[doc(hidden)]
 pub use rebase::{Rebased, last_made_again, rebase};
+pub use undo::{RowOf, Undo};

@@ -6,12 +6,12 @@ pub use crate::db::{
     Batch, Beginning, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, Fate, FileRange,
     Gap, Generation, ImageCheck, ImageComparison, JournalFileKind, Known, LOCAL, OldSegment,
     Origin, PUSHED, Proposal, Proven, REBASE, Removable, Restored, RowChanges, Run, Salvaged,
-    SalvagedSegment, SegmentStart, Source, SourceFacts, Step, Witness, begin_continuation,
-    begin_replica, begin_replica_in, begin_while, check_image, check_image_in, check_origin,
-    check_readable, compare_image, compare_image_in, confirm_by, conflict, continue_segment,
-    count_frames, end_of, extend, fitted, follow, frames_up_to, head_up_to, hold, is_same, load,
-    locate, open_continuation, propose, rename_continuation, salvage, salvage_in, segment_number,
-    settle, spool, take, upgrade_in, watch, write_state,
+    SalvagedSegment, SegmentStart, Source, SourceFacts, Witness, begin_continuation, begin_replica,
+    begin_replica_in, begin_while, check_image, check_image_in, check_origin, check_readable,
+    compare_image, compare_image_in, confirm_by, continue_segment, count_frames, end_of,
+    erasures_since, extend, fitted, follow, frames_up_to, head_up_to, hold, is_same, load, locate,
+    name_of, open_continuation, past_of, propose, rename_continuation, salvage, salvage_in,
+    schema_after, segment_number, settle, spool, take, upgrade_in, watch, write_state,
 };
 pub use crate::db::{End, last_clock_time, transaction_ends};
 pub use crate::names::{Names, like};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use annals::{Commit, Result};
+use annals_tools::Undo as _;
 use clap::Args;
 
 use crate::output::Output;

@@ -1,6 +1,7 @@
 //! `annals revert` where the file can't be written.
 
 use annals::Options;
+use annals_tools::Undo as _;
 
 use crate::program::{run, succeed};
 

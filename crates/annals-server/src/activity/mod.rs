@@ -82,7 +82,7 @@ fn read(activity: &Weak<Activity>, local: &Weak<Local>, first: Txid) {
     };
     drop((reading, local));
     let mut collecting = Collecting::new(activity, erased);
-    let read = now.read_events(upto, &mut collecting);
+    let read = now.read_events(upto, now.txid(), &mut collecting);
     if let Some(activity) = activity.upgrade() {
         let mut known = activity.lock();
         known.is_reading = false;

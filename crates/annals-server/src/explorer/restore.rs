@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use annals::Moment;
+use annals_tools::Undo as _;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::Path;
@@ -67,7 +68,7 @@ async fn restore(
         let (_, accepted) = local
             .commit(ticket, move |mut tx| {
                 let table = table(tx.view().schema(), &of)?.number;
-                tx.restore(table, id(&number)?, moment.clone())
+                tx.restore((table, id(&number)?), moment.clone())
                     .map_err(|error| no_moment(&known, &moment, error))?;
                 if let Some(comment) = &comment {
                     tx.comment(comment)?;

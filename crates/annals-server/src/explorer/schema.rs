@@ -85,7 +85,7 @@ fn schema_of(local: &Local, txid: Txid) -> Answer<Schema> {
         return Err(Refusal::not_found(message));
     }
     let mut before = Before(None);
-    let read = now.read_events(txid, &mut before);
+    let read = now.read_events(txid, now.txid(), &mut before);
     match (before.0, read) {
         (Some(schema), _) => Ok(schema),
         (None, Ok(())) => Ok(Schema::clone(now.schema())),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use annals::event::Event;
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Committed, Error, ErrorKind, Schema, Sink, Snapshot, TableNumber, Txid};
+use annals::{Committed, Schema, Sink, Snapshot, TableNumber, Txid};
 use annals_replica::Local;
 use axum::extract::{Path, Query};
 use serde::Deserialize;
@@ -132,21 +132,16 @@ impl Search {
 /// Notes the transactions that touch a table.
 struct Touching {
     only: TableNumber,
-    last: u64,
     is_touched: bool,
     found: Vec<u64>,
-    is_over: bool,
 }
 
 impl Touching {
     /// Returns those of a range that do, in order.
     fn find(now: &Snapshot, only: TableNumber, first: u64, last: u64) -> Answer<Vec<u64>> {
-        let mut touching =
-            Self { only, last, is_touched: false, found: Vec::new(), is_over: false };
-        match now.read_events(Txid(first - 1), &mut touching) {
-            Err(error) if !touching.is_over => Err(error.into()),
-            _ => Ok(touching.found),
-        }
+        let mut touching = Self { only, is_touched: false, found: Vec::new() };
+        now.read_events(Txid(first - 1), Txid(last), &mut touching)?;
+        Ok(touching.found)
     }
 }
 
@@ -173,10 +168,6 @@ impl Sink for Touching {
         if std::mem::take(&mut self.is_touched) {
             self.found.push(committed.txid.0);
         }
-        self.is_over = committed.txid.0 >= self.last;
-        match self.is_over {
-            true => Err(Error::new(ErrorKind::Cancelled, "the range ends here")),
-            false => Ok(()),
-        }
+        Ok(())
     }
 }

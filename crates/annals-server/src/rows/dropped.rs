@@ -15,7 +15,7 @@ pub(crate) fn table_or_when_dropped(now: &Snapshot, name: &str) -> Answer<TableN
     };
     let mut looking = Looking { name, is_there: false, dropped: None };
     // What can't be read says nothing of the table.
-    let _ = now.read_events(Txid(0), &mut looking);
+    let _ = now.read_events(Txid(0), now.txid(), &mut looking);
     let Some(dropped) = looking.dropped else { return Err(refusal) };
     let before = dropped.0 - 1;
     let message = format!(

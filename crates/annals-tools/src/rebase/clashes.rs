@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use annals::internals::conflict;
-use annals::{Changed, Error, FieldNumber, Obstacle, Result, Snapshot, Txid, ValueRef};
-use annals_schema::write_value;
+use annals::{Changed, Error, FieldNumber, Obstacle, Result, Snapshot, Txid};
 
-use super::Key;
+use crate::undo::{Key, conflict};
 
 /// A change that can't be made.
 #[derive(Debug)]
@@ -52,12 +50,4 @@ fn blamed(changed: &Changed) -> Blamed {
     let Changed { txid, time, comments, .. } = changed;
     let comment = comments.first().map_or_else(String::new, |text| format!(", {text:?}"));
     Blamed { txid: *txid, text: format!("; transaction {txid} came first, of {time}{comment}") }
-}
-
-/// Returns a value as text.
-pub(super) fn shown(value: ValueRef<'_>) -> String {
-    let mut text = String::new();
-    // Writing to a string doesn't fail.
-    let _ = write_value(&mut text, value);
-    text
 }

@@ -23,15 +23,9 @@ mod steps;
 use std::sync::Arc;
 
 use annals::internals::{Proposal, hold};
-use annals::{Result, RowId, Snapshot, TableNumber, Transaction, Txid, Value};
+use annals::{Result, RowId, Snapshot, Transaction, Txid};
 
 use replay::Replay;
-
-/// A row of a table.
-type Key = (TableNumber, RowId);
-
-/// The values of a row by field number; `None`: there is no row.
-type Values = Option<Vec<Value>>;
 
 /// A row that has another id since a rebase.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub(super) fn comment(original: Cursor) -> String {
 pub(super) fn made_again(here: &Snapshot, common: Txid) -> Result<Made> {
     let mut origins = Origins::default();
     if common < here.txid() {
-        here.read_events(common, &mut origins)?;
+        here.read_events(common, here.txid(), &mut origins)?;
     }
     Ok(origins.made)
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use annals::{FieldNumber, Result, RowId, Schema, Table, TableNumber, Type, Value, View};
 
-use super::{Key, Renumbered, Values};
+use super::Renumbered;
+use crate::undo::{Key, Values};
 
 /// The rows that have other ids there than here.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::internals::{RowChanges, Step};
+use annals::internals::RowChanges;
 use annals::{
     Blob, Changed, Command, Committed, Cursor, ErrorKind, Obstacle, Result, RowChange, RowId,
     Schema, Sink, Snapshot, Table, TableNumber, Transaction, Txid, Value, View,
@@ -13,7 +13,7 @@ use annals::{
 use super::clashes::Clash;
 use super::origins::{self, Made};
 use super::renumbering::Renumbering;
-use super::{Key, Values};
+use crate::undo::{Key, Step, Values};
 
 /// A change of a row, and the id that the row has here.
 pub(super) struct Again {

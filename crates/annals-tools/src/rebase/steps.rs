@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use annals::internals::{Step, fitted, is_same, load};
+use annals::internals::{fitted, is_same, load};
 use annals::{
     Changed, Field, Index, Obstacle, Result, RowChange, RowId, Table, TableNumber, Type, Value,
     ValueRef,
 };
 
-use super::clashes::{Clash, shown};
+use super::clashes::Clash;
 use super::replay::{Again, Replay};
-use super::{Key, Values};
+use crate::undo::{Key, Step, Values, shown};
 
 /// A field that isn't as it was: what was done with its row, the value that was seen, and the present one.
 struct Unlike<'v> {

@@ -13,7 +13,6 @@
 //!   opened; `read_only`: files, and `embedded` bytes of the program;
 //! - `replication`: frames as they are, from and for other machines;
 //! - `continuation`: the transactions that a replica commits on its own;
-//! - `undo`: restoring a row, and reverting a transaction, by new changes;
 //! - `inspect`, `examine`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
 //!   which replaces the files of a journal.
 
@@ -45,7 +44,6 @@ mod salvage;
 mod stats;
 mod threads;
 mod time;
-mod undo;
 
 use crate::progress;
 
@@ -80,7 +78,7 @@ pub use inspection::{
 };
 pub use options::{Options, locate, watch};
 pub use outcome::{Forgotten, Older, Restarted};
-pub use present::snapshot::{Snapshot, check_origin};
+pub use present::snapshot::{Snapshot, check_origin, name_of};
 pub use reader::Reader;
 pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
@@ -98,6 +96,5 @@ pub use stats::{CacheStats, Latencies, OldestState, Stats};
 pub use time::SubscriptionStream;
 pub use time::{
     ChangedFields, Changes, Deletions, Differing, Events, FieldValues, History, RowFields,
-    Subscription, Tail,
+    Subscription, Tail, erasures_since, past_of, schema_after,
 };
-pub use undo::{Step, conflict};

@@ -1,6 +1,5 @@
 //! A transaction on a database whose schema is known when compiling, and the transaction of an upgrade.
 
-use annals_schema::Txid;
 use std::fmt;
 use std::io::Read;
 use std::ops::Deref;
@@ -8,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::writer::{update_row, upsert_row, verbs};
 use super::{Abort, Column, Editor, Id, NewRow, NewRows, Record, RowToEdit, Slice, TypedSchema};
-use crate::{Blob, BlobReader, Commit, Level, Moment, Pending, Result, Timestamp};
+use crate::{Blob, BlobReader, Commit, Level, Pending, Result, Timestamp};
 
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
@@ -101,26 +100,6 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
         let savepoint = self.as_dynamic().set_savepoint()?;
         let done = catch_unwind(AssertUnwindSafe(|| work(self).map_err(Abort::into_error)));
         self.as_dynamic().end_savepoint(savepoint, done)
-    }
-
-    /// Restores a row as it was at a moment: see [`restore`](crate::Transaction::restore).
-    ///
-    /// # Errors
-    /// There is no such moment, or its history was forgotten; a value was erased since; I/O error.
-    pub fn restore<R: Record<Schema = S>>(
-        &mut self,
-        id: Id<R>,
-        moment: impl Into<Moment>,
-    ) -> Result<()> {
-        self.as_dynamic().restore(R::TABLE, id.into(), moment)
-    }
-
-    /// Undoes an earlier transaction: see [`revert`](crate::Transaction::revert).
-    ///
-    /// # Errors
-    /// Later changes stand against it; there is no such transaction, or it was forgotten; I/O error.
-    pub fn revert(&mut self, txid: Txid) -> Result<()> {
-        self.as_dynamic().revert(txid)
     }
 
     /// Sets the commit time, instead of the clock's.

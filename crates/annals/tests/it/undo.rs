@@ -10,6 +10,7 @@ use annals::{
     BackfillMode, Command, Database, Error, ErrorKind, FieldNumber, Moment, RowId, TableNumber,
     Txid, Type, Value, ValueRef, VersionKind, Violation,
 };
+use annals_tools::Undo as _;
 
 use crate::database_model::open;
 
@@ -53,7 +54,7 @@ fn refused<T>(result: annals::Result<T>, kind: ErrorKind, says: &str) -> Error {
 }
 
 fn restore(db: &Database, id: u64, moment: impl Into<Moment>) -> annals::Result<()> {
-    db.write(|tx| tx.restore(CITY, RowId(id), moment))
+    db.write(|tx| tx.restore((CITY, RowId(id)), moment))
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn a_row_is_restored_by_changes_of_what_differs() {
     // In one transaction, in which rows refer to each other's old state.
     db.write(|tx| {
         for id in 0..3 {
-            tx.restore(CITY, RowId(id), Moment::Comment("before".to_owned()))?;
+            tx.restore((CITY, RowId(id)), Moment::Comment("before".to_owned()))?;
         }
         Ok(())
     })
@@ -84,7 +85,7 @@ fn a_row_is_restored_by_changes_of_what_differs() {
     // At the last commit it takes back the changes of the transaction itself.
     db.write(|tx| {
         tx.update(CITY, RowId(0), NAME, "Rijsel".into())?;
-        tx.restore(CITY, RowId(0), Txid(5))
+        tx.restore((CITY, RowId(0)), Txid(5))
     })
     .unwrap();
     assert_eq!(name(&db, 0).unwrap(), "Lille");
@@ -106,7 +107,7 @@ fn a_row_that_cannot_be_restored_is_refused() {
         ErrorKind::NotFound,
         "memory:db: no transaction has the comment \"then\"",
     );
-    let missing = db.write(|tx| tx.restore(TableNumber(7), RowId(0), Txid(1)));
+    let missing = db.write(|tx| tx.restore((TableNumber(7), RowId(0)), Txid(1)));
     assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
     // The key went to another row.
     db.write(|tx| tx.delete(CITY, RowId(1))).unwrap();
@@ -117,13 +118,13 @@ fn a_row_that_cannot_be_restored_is_refused() {
     let says = "cannot delete row 0 of `city`: row 0 of `person` refers to it (restrict); delete that row first";
     refused(restore(&db, 0, Txid(1)), ErrorKind::Reference, says);
     db.write(|tx| tx.delete(PERSON, RowId(0)).and_then(|()| tx.delete(CITY, RowId(0)))).unwrap();
-    let ada = |tx: &mut annals::Transaction<'_>| tx.restore(PERSON, RowId(0), Txid(2));
+    let ada = |tx: &mut annals::Transaction<'_>| tx.restore((PERSON, RowId(0)), Txid(2));
     let says = "table `person`, row 0: field `home` would lead to row 0 of `city`, which isn't there; insert \
                 that row, or change or delete this one";
     refused(db.write(ada), ErrorKind::Reference, says);
     // Nothing of all that was written, and together they can be restored.
     assert_eq!(db.read().txid(), annals::Txid(5));
-    db.write(|tx| ada(tx).and_then(|()| tx.restore(CITY, RowId(0), Txid(2)))).unwrap();
+    db.write(|tx| ada(tx).and_then(|()| tx.restore((CITY, RowId(0)), Txid(2)))).unwrap();
     assert_eq!(name(&db, 0).unwrap(), "Lille");
 }
 
@@ -138,7 +139,7 @@ fn a_row_is_not_deleted_since_its_table_was_created_later() {
     assert_ne!(table, PERSON);
     let empty = db.read().txid();
     db.write(|tx| tx.insert(table, &[])).unwrap();
-    let restore = |moment: Txid| db.write(|tx| tx.restore(table, RowId(0), moment));
+    let restore = |moment: Txid| db.write(|tx| tx.restore((table, RowId(0)), moment));
     let says = |moment: &str, other: &str| {
         format!(
             "cannot restore row 0 of table `person` as of {moment}, and nothing was changed:\n  table `person`, \
@@ -195,9 +196,9 @@ fn a_plain_reference_to_a_dropped_table_is_just_a_number() {
         let row = now.table(PERSON).unwrap().find(RowId(0)).unwrap();
         row.map(|row| row.value(born).to_value())
     };
-    db.write(|tx| tx.restore(PERSON, RowId(0), Txid(3))).unwrap();
+    db.write(|tx| tx.restore((PERSON, RowId(0)), Txid(3))).unwrap();
     assert_eq!(value(&db), Some(Value::Reference(RowId(1))));
-    db.write(|tx| tx.restore(PERSON, RowId(0), Txid(4))).unwrap();
+    db.write(|tx| tx.restore((PERSON, RowId(0)), Txid(4))).unwrap();
     db.write(|tx| tx.update(PERSON, RowId(0), born, ValueRef::Null)).unwrap();
     db.write(|tx| tx.revert(annals::Txid(10))).unwrap();
     assert_eq!(value(&db), Some(Value::Reference(RowId(77))));
@@ -310,7 +311,7 @@ fn what_was_erased_is_not_restored_though_it_may_be_null() {
     db.write(|tx| tx.delete(CITY, RowId(0))).unwrap();
     refused(restore(&db, 0, Txid(2)), ErrorKind::Conflict, says);
     // After the erasure it was null.
-    db.write(|tx| tx.restore(CITY, RowId(0), Txid(5))).unwrap();
+    db.write(|tx| tx.restore((CITY, RowId(0)), Txid(5))).unwrap();
     let now = db.read();
     assert_eq!(now.table(CITY).unwrap().get(RowId(0)).unwrap().value(mayor), ValueRef::Null);
     db.write(|tx| tx.revert(annals::Txid(9))).unwrap();
@@ -341,7 +342,7 @@ fn zeros_of_both_signs_are_two_values_of_the_past() {
     assert!(!is_negative(&db));
     db.write(|tx| tx.revert(annals::Txid(3))).unwrap();
     assert!(is_negative(&db));
-    db.write(|tx| tx.restore(CITY, RowId(0), Txid(4))).unwrap();
+    db.write(|tx| tx.restore((CITY, RowId(0)), Txid(4))).unwrap();
     assert!(!is_negative(&db));
     refused(
         db.write(|tx| tx.revert(annals::Txid(4))),

@@ -5,6 +5,7 @@ use annals::{
     Command, Database, ErrorKind, FieldNumber, Options, RowId, TableNumber, Txid, Type, Uuid,
     Value, ValueRef,
 };
+use annals_tools::Undo as _;
 use uuids::event::{self, New};
 
 fn event(what: &str) -> New<'_> {

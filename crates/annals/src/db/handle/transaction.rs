@@ -1,8 +1,7 @@
 //! Transactions: each change is written once, to the store and to the journal.
 
 use crate::db::engine::{backfill, commit, spill};
-use crate::db::handle::shared;
-use crate::db::handle::{references, statement};
+use crate::db::handle::{references, shared, statement};
 use std::sync::atomic::Ordering;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, Uuid, ValueRef};
@@ -162,8 +161,9 @@ impl<'db> Transaction<'db> {
         ))
     }
 
+    #[doc(hidden)]
     #[inline]
-    pub(in crate::db) fn insert_row(
+    pub fn insert_row(
         &mut self,
         table: TableNumber,
         id: RowId,

@@ -58,6 +58,12 @@ impl Snapshot {
     }
 }
 
+/// Returns the name of its file in messages.
+#[must_use]
+pub fn name_of(snapshot: &Snapshot) -> &str {
+    &snapshot.published.file.name
+}
+
 /// Fails in a process that was forked since a state's database was opened.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! The changes of a range of transactions, in order.
 
-use annals_schema::Txid;
+use annals_schema::{Schema, Txid};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::db::changes::rows::RowChanges;
 use crate::db::changes::window::Window;
 use crate::db::past::lazy::{self, Source};
 use crate::db::present::segment::JournalFile;
-use crate::db::present::snapshot::Published;
+use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::time::cursor::{End, JournalCursor, state_at};
 use crate::debug::brief;
 use crate::store::Store;
@@ -124,13 +124,14 @@ impl Changes {
     }
 }
 
-/// Passes the events of one transaction to a sink: see [`events_after`].
-pub(in crate::db) fn events_of(
-    published: &Arc<Published>,
-    txid: u64,
-    sink: &mut impl crate::Sink,
-) -> Result<()> {
-    events_after(published, txid.saturating_sub(1), txid, sink)
+/// Returns the schema after a transaction up to a snapshot.
+///
+/// Cost: some reads; the state there, if the history index doesn't lead there.
+///
+/// # Errors
+/// As [`Database::as_it_was`](crate::Database::as_it_was).
+pub fn schema_after(snapshot: &Snapshot, txid: Txid) -> Result<Schema> {
+    Ok(Changes::begin(snapshot.here()?, txid.0)?.cursor.schema)
 }
 
 /// Passes the events of the transactions after `after` up to `last` to a sink.

@@ -42,7 +42,7 @@ struct Bounds {
 pub(in crate::db) struct JournalCursor {
     since: Since,
     /// The schema there.
-    schema: Schema,
+    pub(in crate::db) schema: Schema,
     /// True if the state there is known. Then the state at the beginning of a segment only repeats it.
     knows_state: bool,
 }

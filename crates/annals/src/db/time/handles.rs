@@ -22,6 +22,7 @@ use crate::db::changes::changed::{Blame, Version};
 use crate::db::changes::moment::Moment;
 use crate::db::handle::database::Database;
 use crate::db::handle::inner::Inner;
+use crate::db::handle::transaction::Transaction;
 use crate::db::history::{HistoryCheck, inspection, txid_of};
 use crate::db::image::ImageState;
 use crate::db::past::at::Through;
@@ -87,7 +88,7 @@ impl Database {
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         self.inner().check_open()?;
-        past_of(self.inner(), self.read().published, moment, through)
+        past_in(self.inner(), self.read().published, moment, through)
     }
 
     /// Returns the changes by the transactions of a range of numbers, in their order, up to the last commit as of
@@ -284,8 +285,16 @@ impl Reader {
     }
 }
 
+/// Returns the state at a moment, before or at the committed state that a transaction began with.
+///
+/// # Errors
+/// As [`Database::at`].
+pub fn past_of(tx: &Transaction<'_>, moment: &Moment) -> Result<Snapshot> {
+    past_in(tx.database, tx.base().published, moment, Through::Present)
+}
+
 /// Returns the state at a moment, before or at a committed state of an open database.
-pub(in crate::db) fn past_of(
+fn past_in(
     inner: &Inner,
     published: Arc<Published>,
     moment: &Moment,
@@ -449,15 +458,15 @@ impl Snapshot {
         Events::between(self.here()?, after.0, last.0)
     }
 
-    /// Reads the events of the transactions after `after` up to this snapshot into a sink, in memory that doesn't grow with
-    /// them.
+    /// Reads the events of the transactions after `after` up to `last`, or up to this snapshot, into a sink, in memory that
+    /// doesn't grow with them.
     ///
     /// Cost: reading the journal from there on, once. The state as of `after` is made only if the history index doesn't
     /// lead there.
     ///
     /// # Errors
     /// As [`events`](Self::events); errors of the sink.
-    pub fn read_events(&self, after: Txid, sink: &mut impl Sink) -> Result<()> {
-        events_after(self.here()?, after.0, u64::MAX, sink)
+    pub fn read_events(&self, after: Txid, last: Txid, sink: &mut impl Sink) -> Result<()> {
+        events_after(self.here()?, after.0, last.0, sink)
     }
 }

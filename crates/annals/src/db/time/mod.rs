@@ -3,14 +3,15 @@
 //! The `handles` return past states. A `cursor` reads a journal from a position on: `changes` returns a range of
 //! transactions with it, `fields` one transaction field by field, and a `subscription` new ones, also as a `stream`. A `tail` and
 //! the `events` of a range return plain events;
-//! `differing` has the rows that differ between two moments; `versions` are those of one row, `deletions` find rows that aren't there any more, and
-//! `blame` returns the origins of a row's values.
+//! `differing` has the rows that differ between two moments; `versions` are those of one row, `deletions` find rows that aren't there any more,
+//! `erasures` those whose values were erased, and `blame` returns the origins of a row's values.
 
 mod blame;
 mod changes;
 mod cursor;
 mod deletions;
 mod differing;
+mod erasures;
 mod events;
 mod fields;
 mod handles;
@@ -20,13 +21,13 @@ mod subscription;
 mod tail;
 mod versions;
 
-pub use changes::Changes;
-pub(in crate::db) use changes::events_of;
+pub use changes::{Changes, schema_after};
 pub use deletions::Deletions;
 pub use differing::Differing;
+pub use erasures::erasures_since;
 pub use events::Events;
 pub use fields::{ChangedFields, FieldValues, RowFields};
-pub(in crate::db) use handles::past_of;
+pub use handles::past_of;
 #[cfg(feature = "tokio")]
 pub use stream::SubscriptionStream;
 pub use subscription::Subscription;

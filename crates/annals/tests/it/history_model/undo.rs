@@ -12,6 +12,7 @@ use annals::{
     BackfillMode, Blame, Database, ErrorKind, FieldNumber, Level, Options, Pending, RowId,
     TableNumber, Txid, Type, Value, VersionKind,
 };
+use annals_tools::Undo as _;
 
 use super::NAME;
 use super::changes::{Rows, rows_of};
@@ -135,14 +136,17 @@ impl World {
         let txid = self.random.below(self.last() + 1);
         if !self.state(txid).tables.contains_key(&table) {
             self.met("restore: before the table");
-            agree(tx.restore(TableNumber(table), RowId(id), Txid(txid)), Err(ErrorKind::Conflict));
+            agree(
+                tx.restore((TableNumber(table), RowId(id)), Txid(txid)),
+                Err(ErrorKind::Conflict),
+            );
             return false;
         }
         let then = rows_of(self.state(txid), model).remove(&(table, id));
         let before = Model::clone(model);
         let expected = put(model, (table, id), then);
         self.met(format!("restore: {expected:?}"));
-        agree(tx.restore(TableNumber(table), RowId(id), Txid(txid)), expected);
+        agree(tx.restore((TableNumber(table), RowId(id)), Txid(txid)), expected);
         let then = self.state(txid).tables.get(&table).cloned();
         let described = model.table(table).clone();
         for (place, field) in described.fields.iter().enumerate() {

@@ -3,6 +3,7 @@
 use annals::event::Vector;
 use annals::storage::MemoryDirectory;
 use annals::{BackfillMode, Command, Database, Moment, RowId, TableNumber, ValueRef};
+use annals_tools::Undo as _;
 
 use super::indexed::fill;
 use super::{CITY, PEOPLE, collect, compare, define, open};
@@ -91,7 +92,7 @@ fn answers(database: &Database) -> Vec<String> {
     all.push(format!("{:?}", now.differences(annals::Txid(20), annals::Txid(30)).unwrap()));
     all.push(format!("{:?}", now.differences(annals::Txid(60), annals::Txid(50)).unwrap()));
     let mut tx = database.begin().unwrap();
-    tx.restore(CITY, RowId(3), Moment::Txid(annals::Txid(31))).unwrap();
+    tx.restore((CITY, RowId(3)), Moment::Txid(annals::Txid(31))).unwrap();
     tx.revert(annals::Txid(91)).unwrap();
     all.extend(tx.view().table(CITY).unwrap().rows().map(|row| {
         let row = row.unwrap();

@@ -7,6 +7,7 @@ use annals::{
     BackfillMode, Command, Database, ErrorKind, Moment, Reader, Result, RowChange, RowId,
     Timestamp, Txid, Value, ValueRef,
 };
+use annals_tools::Undo as _;
 
 use super::damage::{bytes, put};
 use super::{CITY, IMAGE, NAME, PEOPLE, define, open};
@@ -281,7 +282,7 @@ fn undo(told: &Told, database: &Database, is_restored: bool) {
                 return tx.revert(annals::Txid(last));
             }
             let ids = differences(told.state(last - 1), told.state(last)).into_iter();
-            ids.map(|change| change.id).try_for_each(|id| tx.restore(CITY, id, Txid(last - 1)))
+            ids.map(|change| change.id).try_for_each(|id| tx.restore((CITY, id), Txid(last - 1)))
         })
     });
     assert!(content(database) == *told.state(last - 1));

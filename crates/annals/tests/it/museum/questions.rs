@@ -10,7 +10,7 @@ use annals::{
     TableNumber, Timestamp, Txid, Type, ValueRef,
 };
 use annals_simulated::SimulatedClock;
-use annals_tools::Erase;
+use annals_tools::{Erase, Undo as _};
 
 const A: TableNumber = TableNumber(0);
 const B: TableNumber = TableNumber(1);
@@ -215,7 +215,7 @@ fn redb_an_operation_that_fails_half_way() {
     // Whether a key is unique, and a reference leads somewhere, is asked of the whole transaction.
     let undone = [
         (database.write(|tx| tx.delete_vector(A, RowId(1), 2)), ErrorKind::Reference),
-        (database.write(|tx| tx.restore(A, RowId(0), Txid(2))), ErrorKind::Unique),
+        (database.write(|tx| tx.restore((A, RowId(0)), Txid(2))), ErrorKind::Unique),
         (database.write(|tx| tx.revert(Txid(3)).map(drop)), ErrorKind::Conflict),
     ];
     for (undone, kind) in undone {
@@ -226,7 +226,7 @@ fn redb_an_operation_that_fails_half_way() {
     let long = "n".repeat(300);
     let exists = "b".to_owned();
     let failed = [
-        tx.restore(A, RowId(0), Txid(99)),
+        tx.restore((A, RowId(0)), Txid(99)),
         tx.revert(Txid(99)).map(drop),
         tx.delete_vector(A, RowId(1), 7),
         tx.apply_command(&Command::RenameTable { table: A, name: exists }),

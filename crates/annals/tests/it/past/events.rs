@@ -131,7 +131,7 @@ fn each_event_has_its_bytes() {
         database.write(tx).unwrap();
     }
     let mut bytes = Bytes::default();
-    database.read().read_events(after, &mut bytes).unwrap();
+    database.read().read_events(after, annals::Txid(u64::MAX), &mut bytes).unwrap();
     // The length of a string, a number, a null bit, and the table; of a comment its code, its length and its text.
     let rows = bytes.sums[&Some(TABLE)];
     assert!((2010..2040).contains(&rows), "{rows}");

@@ -26,7 +26,7 @@ fn told(database: &Database, txid: u64) -> String {
         writeln!(text, "{:?}", change.unwrap().txid).unwrap();
     }
     let mut events = Text::default();
-    past.read_events(Txid(0), &mut events).unwrap();
+    past.read_events(Txid(0), past.txid(), &mut events).unwrap();
     text + &events.1
 }
 

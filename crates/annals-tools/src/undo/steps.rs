@@ -2,31 +2,31 @@
 
 use std::sync::Arc;
 
-use annals_schema::{Field, RowId, Table, TableNumber, Value, ValueRef};
+use annals::event::is_erased;
+use annals::internals::is_same;
+use annals::store::Uniqueness;
+use annals::{Field, Obstacle, Result, RowId, Table, TableNumber, Transaction, Value, ValueRef};
 
-use crate::db::changes::changed::is_same;
-use crate::db::changes::rows::Values;
-use crate::db::handle::transaction::Transaction;
-use crate::db::undo::erased::Erased;
-use crate::event::is_erased;
-use crate::store::Uniqueness;
-use crate::{Obstacle, Result};
+use super::erased::Erased;
+
+/// A row of a table.
+pub(crate) type Key = (TableNumber, RowId);
+
+/// The values of a row by field number; `None`: there is no row.
+pub(crate) type Values = Option<Vec<Value>>;
 
 /// A row, and the values that it is to have.
-pub struct Step {
-    /// Its table.
-    pub table: TableNumber,
-    /// The row.
-    pub id: RowId,
-    /// Its present values; `None`: there is none.
-    pub now: Values,
+pub(crate) struct Step {
+    pub(crate) table: TableNumber,
+    pub(crate) id: RowId,
+    pub(crate) now: Values,
     /// `None`: it is to be deleted.
-    pub target: Values,
+    pub(crate) target: Values,
 }
 
 impl Step {
     /// Returns the fields that get another value; all of them if the row is inserted.
-    pub fn differing<'s>(
+    pub(crate) fn differing<'s>(
         &'s self,
         table: &'s Table,
     ) -> impl Iterator<Item = (&'s Field, &'s Value)> {
@@ -48,8 +48,9 @@ impl Step {
     ) -> Vec<Obstacle> {
         let was_erased = |field: &Field, value: &Value| {
             let is_null = matches!(value, Value::Null);
-            let key = (self.table, self.id);
-            is_null && (is_erased(field, &value.as_ref()) || erased.has(key, field.number))
+            is_null
+                && (is_erased(field, &value.as_ref())
+                    || erased.has(self.table, self.id, field.number))
         };
         let reason = |field: &Field, value: &Value| match value {
             value if was_erased(field, value) => Some("its value was erased".to_owned()),
@@ -66,10 +67,7 @@ impl Step {
     }
 
     /// Changes the row. It was checked that all values are known.
-    ///
-    /// # Errors
-    /// Those of the changes.
-    pub fn apply(&self, tx: &mut Transaction<'_>) -> Result<()> {
+    pub(crate) fn apply(&self, tx: &mut Transaction<'_>) -> Result<()> {
         let schema = Arc::clone(tx.view().schema());
         let Some(table) = schema.table(self.table) else { return Ok(()) };
         match (&self.now, &self.target) {

@@ -3,16 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use annals_schema::{Schema, Table, Txid, Value};
-
-use crate::db::changes::changed::{RowChange, is_same};
-use crate::db::changes::moment::Moment;
-use crate::db::changes::rows::RowChanges;
-use crate::db::handle::transaction::Transaction;
-use crate::db::past::at::Through;
-use crate::db::present::snapshot::Published;
-use crate::db::time::{events_of, past_of};
-use crate::{Obstacle, Result};
+use annals::internals::{RowChanges, is_same};
+use annals::{Obstacle, Result, RowChange, Schema, Snapshot, Table, Transaction, Txid, Value};
 
 /// Returns the values before a transaction that can't be restored, because their tables or fields were dropped since.
 ///
@@ -21,14 +13,14 @@ use crate::{Obstacle, Result};
 /// Cost: the whole state before the transaction.
 pub(super) fn dropped(
     tx: &Transaction<'_>,
-    published: &Arc<Published>,
+    committed: &Snapshot,
     txid: u64,
 ) -> Result<Vec<Obstacle>> {
-    let moment = Moment::Txid(Txid(txid - 1));
-    let before = past_of(tx.database, Arc::clone(published), &moment, Through::Then)?;
+    let events = committed.events(Txid(txid - 1), Txid(txid))?;
+    let before = Arc::clone(events.begin());
     let (then, now) = (Arc::clone(before.schema()), tx.view().schema());
-    let mut changes = RowChanges::new(Arc::clone(&before.published.view), Arc::clone(&then));
-    events_of(published, txid, &mut changes)?;
+    let mut changes = RowChanges::new(before, Arc::clone(&then));
+    events.read(&mut changes)?;
     let (mut obstacles, mut tables) = (Vec::new(), BTreeSet::new());
     for change in changes.done.into_iter().flat_map(|changed| changed.rows) {
         let Some(old) = then.table(change.table) else { continue };

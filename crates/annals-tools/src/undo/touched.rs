@@ -3,16 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use annals_schema::{FieldNumber, RowId, Schema, TableNumber, Txid};
+use annals::event::Event;
+use annals::{
+    Committed, FieldNumber, Result, RowChange, RowId, Schema, Sink, Snapshot, TableNumber, Txid,
+};
 
-use crate::Result;
-use crate::db::changes::changed::RowChange;
-use crate::db::changes::window::Key;
-use crate::db::present::snapshot::Published;
-use crate::db::replay::scan::Sink;
-use crate::db::time::{History, events_of};
-use crate::event::Event;
-use crate::journal::Committed;
+use super::steps::Key;
 
 /// The versions of a row: the number of each transaction, and its change.
 pub(super) type Versions = Vec<(u64, RowChange)>;
@@ -34,14 +30,14 @@ impl Touched {
     ///
     /// # Errors
     /// `NotFound`: it was forgotten; `Corrupt`, `Unsupported`, `Io`.
-    pub(super) fn by(published: &Arc<Published>, txid: u64, present: &Arc<Schema>) -> Result<Self> {
+    pub(super) fn by(committed: &Snapshot, txid: u64, present: &Arc<Schema>) -> Result<Self> {
         let mut touched = Self {
             present: Arc::clone(present),
             rows: BTreeSet::new(),
             is_of_dropped: false,
             command: None,
         };
-        events_of(published, txid, &mut touched)?;
+        committed.read_events(Txid(txid - 1), Txid(txid), &mut touched)?;
         Ok(touched)
     }
 
@@ -105,9 +101,9 @@ impl Sink for Touched {
 ///
 /// # Errors
 /// `Corrupt`, `Unsupported`, `Io`.
-pub(super) fn versions_since(published: &Arc<Published>, first: u64, row: Key) -> Result<Versions> {
+pub(super) fn versions_since(committed: &Snapshot, first: u64, row: Key) -> Result<Versions> {
     let mut found = Versions::new();
-    for version in History::open(published, row.0, row.1)? {
+    for version in committed.history_of(row.0, row.1)? {
         let version = version?;
         if version.txid >= Txid(first) && !version.is_beginning {
             found.push((version.txid.0, version.change));
@@ -118,12 +114,12 @@ pub(super) fn versions_since(published: &Arc<Published>, first: u64, row: Key) -
 
 /// Returns the last transaction that changed a row; with `field`, the last one that changed that field.
 pub(super) fn last_change(
-    published: &Arc<Published>,
+    committed: &Snapshot,
     key: Key,
     field: Option<FieldNumber>,
 ) -> Result<Option<u64>> {
     let mut last = None;
-    for version in History::open(published, key.0, key.1)? {
+    for version in committed.history_of(key.0, key.1)? {
         let version = version?;
         let counts = field.is_none_or(|field| version.change.fields().any(|it| it == field));
         last = if counts { Some(version.txid.0) } else { last };

@@ -1,29 +1,23 @@
 //! What stands against undoing: later changes, references, keys, and values that are no longer known.
 
-use std::sync::Arc;
-
 use std::collections::BTreeMap;
 
-use annals_schema::{
-    Field, FieldNumber, Index, Table, TableNumber, Txid, Type, Value, ValueRef, write_value,
+use annals::{
+    Error, Field, FieldNumber, Index, Obstacle, Result, RowChange, Snapshot, Table, TableNumber,
+    Transaction, Txid, Type, Value, ValueRef, Violation,
 };
+use annals_schema::write_value;
 
-use crate::db::changes::changed::RowChange;
-use crate::db::changes::window::Key;
-use crate::db::handle::transaction::Transaction;
-use crate::db::present::snapshot::Published;
-use crate::db::undo::erased::Erased;
-use crate::db::undo::steps::Step;
-use crate::db::undo::touched::last_change;
-use crate::{Error, Obstacle, Result, Violation};
+use super::erased::Erased;
+use super::steps::{Key, Step};
+use super::touched::last_change;
 
 /// The obstacles that the message of an error shows; its data has all of them.
 const SHOWN: usize = 1000;
 
 /// Makes the error that names all obstacles.
 #[cold]
-#[must_use]
-pub fn conflict(what: &str, obstacles: Vec<Obstacle>) -> Error {
+pub(crate) fn conflict(what: &str, obstacles: Vec<Obstacle>) -> Error {
     let mut message = format!("{what}, and nothing was changed:");
     for obstacle in obstacles.iter().take(SHOWN) {
         message.push_str(&format!("\n  {obstacle}"));
@@ -62,7 +56,7 @@ pub(super) fn standing(
 /// The steps of a revert, and the state that they change.
 pub(super) struct Plan<'p, 'db> {
     pub(super) tx: &'p Transaction<'db>,
-    pub(super) published: &'p Arc<Published>,
+    pub(super) committed: &'p Snapshot,
     /// The transaction that is reverted.
     pub(super) txid: u64,
     pub(super) steps: &'p BTreeMap<Key, Step>,
@@ -108,7 +102,7 @@ impl Plan<'_, '_> {
             if exists {
                 continue;
             }
-            let txid = last_change(self.published, (target, *to), None)?;
+            let txid = last_change(self.committed, (target, *to), None)?;
             let by = txid.map_or_else(String::new, |txid| format!(" by transaction {txid}"));
             let name = self.table(target).map_or("?", |table| &table.name);
             let reason = format!("it referred to row {} of table `{name}`, deleted{by}", to.0);
@@ -141,7 +135,7 @@ impl Plan<'_, '_> {
             if self.steps.contains_key(&holder_key) {
                 continue;
             }
-            let txid = last_change(self.published, holder_key, index.fields.first().copied())?;
+            let txid = last_change(self.committed, holder_key, index.fields.first().copied())?;
             let by = txid.map_or_else(String::new, |txid| format!(", since transaction {txid}"));
             let shown: Vec<_> = key.iter().copied().map(shown).collect();
             let shown = shown.join(", ");
@@ -177,7 +171,7 @@ impl Plan<'_, '_> {
 
     /// Makes the obstacle of a reference to an inserted row of `target`.
     fn referrer(&self, target: TableNumber, from: Key, field: FieldNumber) -> Result<Obstacle> {
-        let txid = last_change(self.published, from, Some(field))?;
+        let txid = last_change(self.committed, from, Some(field))?;
         let since = txid.map_or_else(String::new, |txid| format!(", since transaction {txid}"));
         let target = self.table(target).map_or("?", |table| &table.name);
         let reason = format!(
@@ -191,7 +185,8 @@ impl Plan<'_, '_> {
     }
 }
 
-fn shown(value: ValueRef<'_>) -> String {
+/// Returns a value as text.
+pub(crate) fn shown(value: ValueRef<'_>) -> String {
     let mut text = String::new();
     // Writing to a string doesn't fail.
     let _ = write_value(&mut text, value);

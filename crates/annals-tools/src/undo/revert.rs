@@ -3,30 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use annals_schema::{Table, Txid, Value};
+use annals::internals::{fitted, is_same, load, name_of};
+use annals::{
+    Error, ErrorKind, Obstacle, Result, RowChange, Snapshot, Table, Transaction, Txid, Value,
+};
 
-use crate::db::changes::changed::{RowChange, is_same};
-use crate::db::changes::rows::{Values, fitted, load};
-use crate::db::changes::window::Key;
-use crate::db::handle::transaction::Transaction;
-use crate::db::present::snapshot::Published;
-use crate::db::undo::dropped::dropped;
-use crate::db::undo::erased::Erased;
-use crate::db::undo::obstacles::{Plan, conflict, standing};
-use crate::db::undo::steps::Step;
-use crate::db::undo::touched::{Touched, versions_since};
-use crate::{Error, ErrorKind, Obstacle, Result};
+use super::dropped::dropped;
+use super::erased::Erased;
+use super::obstacles::{Plan, conflict, standing};
+use super::steps::{Key, Step, Values};
+use super::touched::{Touched, versions_since};
 
-/// Undoes a transaction; `published` is the committed state before the open one.
-pub(super) fn revert(
-    tx: &mut Transaction<'_>,
-    published: &Arc<Published>,
-    txid: u64,
-) -> Result<()> {
-    check_number(published, txid)?;
+/// Undoes a transaction; `committed` is the committed state before the open one.
+pub(super) fn revert(tx: &mut Transaction<'_>, committed: &Snapshot, txid: u64) -> Result<()> {
+    check_number(committed, txid)?;
     let schema = Arc::clone(tx.view().schema());
-    let touched = Touched::by(published, txid, &schema).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => forgotten(published, txid),
+    let touched = Touched::by(committed, txid, &schema).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => forgotten(committed, txid),
         _ => error,
     })?;
     if let Some(command) = &touched.command {
@@ -36,27 +29,27 @@ pub(super) fn revert(
         )));
     }
     let mut obstacles = match touched.is_of_dropped {
-        true => dropped(tx, published, txid)?,
+        true => dropped(tx, committed, txid)?,
         false => Vec::new(),
     };
     let mut steps = BTreeMap::new();
     for &key in &touched.rows {
         let Some(table) = schema.table(key.0) else { continue };
-        let versions = versions_since(published, txid, key)?;
+        let versions = versions_since(committed, txid, key)?;
         // A row that the transaction left as it was has no version by it.
         let Some((change, later)) = of_transaction(&versions, txid) else { continue };
         let now = load(tx.view(), key)?;
         let before = obstacles.len();
         obstacles.extend(standing(table, change, later));
         if obstacles.len() == before && !tx.is_empty() {
-            let committed = fitted(load(&published.view, key)?, table);
-            obstacles.extend(own_change(table, change, &committed, &now));
+            let before = fitted(load(committed, key)?, table);
+            obstacles.extend(own_change(table, change, &before, &now));
         }
         let target = target_of(table, change, &now);
         steps.insert(key, Step { table: key.0, id: key.1, now, target });
     }
-    let erased = Erased::since(published, txid - 1)?;
-    let plan = Plan { tx, published, txid, steps: &steps, erased: &erased };
+    let erased = Erased::since(committed, Txid(txid - 1))?;
+    let plan = Plan { tx, committed, txid, steps: &steps, erased: &erased };
     obstacles.extend(plan.obstacles()?);
     if !obstacles.is_empty() {
         return Err(conflict(&format!("cannot revert transaction {txid}"), obstacles));
@@ -71,8 +64,8 @@ pub(super) fn revert(
     tx.comment(&format!("revert of transaction {txid}"))
 }
 
-fn check_number(published: &Arc<Published>, txid: u64) -> Result<()> {
-    let Txid(last) = published.point.txid;
+fn check_number(committed: &Snapshot, txid: u64) -> Result<()> {
+    let Txid(last) = committed.txid();
     if (1..=last).contains(&txid) {
         return Ok(());
     }
@@ -80,13 +73,13 @@ fn check_number(published: &Arc<Published>, txid: u64) -> Result<()> {
         0 => "there is none yet".to_owned(),
         last => format!("they are 1 to {last}"),
     };
-    let name = &published.file.name;
+    let name = name_of(committed);
     Err(Error::new(ErrorKind::NotFound, format!("{name}: there is no transaction {txid}: {those}")))
 }
 
 #[cold]
-fn forgotten(published: &Arc<Published>, txid: u64) -> Error {
-    let name = &published.file.name;
+fn forgotten(committed: &Snapshot, txid: u64) -> Error {
+    let name = name_of(committed);
     Error::new(
         ErrorKind::NotFound,
         format!("{name}: cannot revert transaction {txid}: the history up to it was forgotten"),
