@@ -55,12 +55,13 @@ pub use continuation::{
 };
 pub use embedded::Embedded;
 pub use engine::group::Witness;
+pub use engine::state::write_state;
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
 pub use handle::blobs::BlobReader;
 pub use handle::checks::{Checked, Proposed};
 pub use handle::database::{Database, begin_while};
-pub use handle::pack::{Packed, write_state};
+pub use handle::pack::Packed;
 pub use handle::pending::{Commit, Pending};
 pub use handle::savepoints::Savepoint;
 pub use handle::transaction::Transaction;

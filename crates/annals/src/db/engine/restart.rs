@@ -13,7 +13,7 @@ use annals_schema::{Blob, Txid};
 use annals_storage::step;
 
 use crate::db::engine::core::{Core, Writing};
-use crate::db::engine::state;
+use crate::db::engine::state::{self, write_state};
 use crate::db::outcome::{Older, Restarted};
 use crate::db::present::segment::Segment;
 use crate::db::present::snapshot::Snapshot;
@@ -160,7 +160,7 @@ fn prepare(core: &Core, next: &Next, writing: &mut Writing, repeats: bool) -> Re
     let last_blob = writing.store.next_blob().map_or(Blob::MAX.0, |next| next.0 - 1);
     let snapshot = Snapshot::new(core.group.published());
     writer.begin(Level::Checksummed)?;
-    let moved = state::write(&mut writer, &snapshot, last_blob, header.segment)?;
+    let moved = write_state(&mut writer, &snapshot, last_blob, header.segment)?;
     let point = writer.commit(Level::Checksummed, None)?;
     step!(StateNotFlushed, checkpoints.reach(Level::Checksummed, point)?);
     checkpoints.acknowledge(point, 1, true);

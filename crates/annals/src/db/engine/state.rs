@@ -24,7 +24,10 @@ use crate::{Error, ErrorKind, Result};
 
 /// Writes the state that a snapshot shows; returns where its blobs are then. `last_blob` is the number of
 /// the last one, and `segment` is the number of the segment that is written.
-pub(in crate::db) fn write(
+///
+/// # Errors
+/// `Corrupt`, `PageLost`, `Io`.
+pub fn write_state(
     writer: &mut Writer,
     snapshot: &Snapshot,
     last_blob: u64,
