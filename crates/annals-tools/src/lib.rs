@@ -29,11 +29,11 @@ mod erase;
 mod merge;
 mod pack;
 mod rebase;
+mod salvage;
 mod undo;
 
 pub use annals::internals::{
-    Fate, Gap, ImageCheck, ImageComparison, Restored, Run, Salvaged, SalvagedSegment, check_image,
-    check_image_in, compare_image, compare_image_in, salvage, salvage_in,
+    ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
 };
 pub use copies::{Converted, Copied, Push, backup, backup_in, convert, push, push_in};
 pub use erase::{Erase, Erased, erase, erase_in};
@@ -43,4 +43,5 @@ pub use rebase::Renumbered;
 /// For `annals-replica`, which proposes the transactions to the other side.
 #[doc(hidden)]
 pub use rebase::{Rebased, last_made_again, rebase};
+pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use undo::{RowOf, Undo};

@@ -3,19 +3,19 @@
 //! No program needs it. It is not part of the API, and changes with any version.
 
 pub use crate::db::{
-    Batch, Beginning, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, Fate, FileRange,
-    Gap, Generation, ImageCheck, ImageComparison, JournalFileKind, Known, LOCAL, OldSegment,
-    Origin, PUSHED, Proposal, Proven, REBASE, Removable, Restored, RowChanges, Run, Salvaged,
-    SalvagedSegment, SegmentStart, Source, SourceFacts, Witness, begin_continuation, begin_replica,
-    begin_replica_in, begin_while, check_image, check_image_in, check_origin, check_readable,
-    compare_image, compare_image_in, confirm_by, continue_segment, count_frames, end_of,
-    erasures_since, extend, fitted, follow, frames_up_to, head_up_to, hold, is_same, load, locate,
-    name_of, open_continuation, past_of, propose, rename_continuation, salvage, salvage_in,
-    schema_after, segment_number, settle, spool, take, upgrade_in, watch, write_state,
+    Batch, Beginning, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, FileRange,
+    Generation, ImageCheck, ImageComparison, JournalFileKind, Known, LOCAL, OldSegment, Origin,
+    PUSHED, Part, Proposal, Proven, REBASE, Removable, RowChanges, SegmentStart, Source,
+    SourceFacts, Witness, begin_continuation, begin_replica, begin_replica_in, begin_while,
+    check_image, check_image_in, check_origin, check_readable, compare_image, compare_image_in,
+    confirm_by, continue_segment, count_frames, end_of, erasures_since, extend, fitted, follow,
+    frames_up_to, head_up_to, hold, image_roots, is_same, live_blobs, load, locate, name_of,
+    open_continuation, past_of, propose, rename_continuation, schema_after, segment_number, settle,
+    spool, state_of_image, state_of_segment, take, takes_unproven, upgrade_in, watch, write_state,
 };
 pub use crate::db::{End, last_clock_time, transaction_ends};
 pub use crate::names::{Names, like};
-pub use crate::progress::{Watch, read_while};
+pub use crate::progress::{Watch, Watched, read_while};
 pub use annals_journal::may_begin_journal;
 pub use annals_storage::around_forks;
 

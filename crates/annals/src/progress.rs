@@ -113,7 +113,7 @@ const STEP: u64 = 1 << 20;
 
 /// A file that counts the bytes read of it. Once the program wants to stop, every read fails.
 #[derive(Debug)]
-pub(crate) struct Watched<'s> {
+pub struct Watched<'s> {
     storage: &'s dyn Storage,
     watch: Option<&'s Watch>,
     again: AtomicBool,
@@ -123,7 +123,9 @@ pub(crate) struct Watched<'s> {
 }
 
 impl<'s> Watched<'s> {
-    pub(crate) fn new(storage: &'s dyn Storage, watch: Option<&'s Watch>) -> Self {
+    /// Begins to watch the reading of a file.
+    #[must_use]
+    pub fn new(storage: &'s dyn Storage, watch: Option<&'s Watch>) -> Self {
         let (again, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
         let (done, next) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { storage, watch, again, stopped, done, next }
@@ -135,14 +137,15 @@ impl<'s> Watched<'s> {
     }
 
     /// Begins the phase in which the file is read once more.
-    pub(crate) fn read_again(&self) {
+    pub fn read_again(&self) {
         self.again.store(true, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
         self.next.store(0, Ordering::Relaxed);
     }
 
     /// Replaces the error if the program stopped the operation.
-    pub(crate) fn explain(&self, error: Error, shown: &str) -> Error {
+    #[must_use]
+    pub fn explain(&self, error: Error, shown: &str) -> Error {
         if !self.stopped.load(Ordering::Relaxed) {
             return error;
         }

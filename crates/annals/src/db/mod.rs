@@ -13,8 +13,8 @@
 //!   opened; `read_only`: files, and `embedded` bytes of the program;
 //! - `replication`: frames as they are, from and for other machines;
 //! - `continuation`: the transactions that a replica commits on its own;
-//! - `inspect`, `examine`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
-//!   which replaces the files of a journal.
+//! - `inspect`, `examine`, by the `marks` of erasures: examining files; `salvage`: what is left of a damaged journal
+//!   besides its transactions; `erase` replaces the files of a journal.
 
 mod acquire;
 mod beside;
@@ -55,7 +55,7 @@ pub use continuation::{
 };
 pub use embedded::Embedded;
 pub use engine::group::Witness;
-pub use engine::state::write_state;
+pub use engine::state::{live_blobs, write_state};
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
 pub use handle::blobs::BlobReader;
@@ -77,7 +77,7 @@ pub use inspect::{Examination, inspect, inspect_head, inspect_head_in, inspect_i
 pub use inspection::{
     HistoryInspection, ImageInspection, ImageRoot, Inspection, OldestReader, SegmentInspection,
 };
-pub use options::{Options, locate, watch};
+pub use options::{Options, locate, takes_unproven, watch};
 pub use outcome::{Forgotten, Older, Restarted};
 pub use present::snapshot::{Snapshot, check_origin, name_of};
 pub use reader::Reader;
@@ -91,7 +91,7 @@ pub use replication::{
     frames_up_to, head_up_to, hold, propose, segment_number, settle, spool, take, upgrade_in,
 };
 pub use replication::{End, last_clock_time, transaction_ends};
-pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
+pub use salvage::{Part, image_roots, state_of_image, state_of_segment};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};
 #[cfg(feature = "tokio")]
 pub use time::SubscriptionStream;

@@ -330,6 +330,12 @@ pub fn watch(options: &Options) -> Option<Watch> {
     options.watch.clone()
 }
 
+/// True if a salvage with these options takes transactions that aren't proven.
+#[must_use]
+pub const fn takes_unproven(options: &Options) -> bool {
+    options.unproven
+}
+
 /// Splits a path into a directory and a name in it.
 ///
 /// # Errors

@@ -170,7 +170,10 @@ impl StateWriter<'_> {
 }
 
 /// Returns the blobs that a row refers to, sorted.
-pub(in crate::db) fn live_blobs(snapshot: &Snapshot) -> Result<Vec<Blob>> {
+///
+/// # Errors
+/// `Corrupt`, `PageLost`, `Io`.
+pub fn live_blobs(snapshot: &Snapshot) -> Result<Vec<Blob>> {
     let mut live = Vec::new();
     for table in snapshot.schema().tables() {
         let of_blobs = table.fields.iter().filter(|field| field.ty == Type::Blob);

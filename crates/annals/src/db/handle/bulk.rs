@@ -13,7 +13,7 @@ use crate::db::handle::blobs::BlobReader;
 use crate::db::handle::transaction::Transaction;
 use crate::event::{Event, MAX_PIECE, MAX_VECTOR};
 use crate::journal::segments::Place;
-use crate::store::Values;
+use crate::store::{Store, Values};
 use crate::{Error, Result};
 
 /// The most rows that a statement inserts without values.
@@ -239,13 +239,36 @@ impl Transaction<'_> {
         Ok(blob)
     }
 
-    /// Adds a piece to a blob, the last one or a new one.
-    pub(in crate::db) fn write_piece(
+    /// Applies an event of another journal to the store by `apply`, and writes it to the journal.
+    ///
+    /// # Errors
+    /// Those of `apply`; `Io`. Then all that is left is to roll back.
+    #[doc(hidden)]
+    pub fn take_event(
         &mut self,
-        blob: Blob,
-        offset: u64,
-        bytes: &[u8],
+        event: &Event<'_>,
+        apply: impl FnOnce(&mut Store) -> Result<()>,
     ) -> Result<()> {
+        apply(&mut self.writing.store)?;
+        self.note(event)
+    }
+
+    /// Checks the constraints of a commit.
+    ///
+    /// # Errors
+    /// `Unique`, `Reference`.
+    #[doc(hidden)]
+    pub fn check_constraints(&self) -> Result<()> {
+        self.writing.store.check_unique()?;
+        self.writing.store.check_references()
+    }
+
+    /// Adds a piece to a blob, the last one or a new one.
+    ///
+    /// # Errors
+    /// `Invalid`: it is no such blob; `Io`. Then all that is left is to roll back.
+    #[doc(hidden)]
+    pub fn write_piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<()> {
         let Writing { writer, store, file, .. } = &mut *self.writing;
         let written = writer.piece(blob, offset, bytes).and_then(|position| {
             let place = Place::new(file.segment, position);

@@ -1,42 +1,79 @@
 //! States that are known besides the transactions: that of the image, and those with which segments begin.
-//!
-//! If transactions before such a state are lost, one transaction changes the new journal to it: missing rows are
-//! inserted, different ones updated, surplus ones deleted. So all that follows fits again.
 
 use std::io;
 use std::sync::Arc;
 
-use annals_schema::{Blob, Command, RowId, Table, TableNumber, Timestamp, Txid, ValueRef};
+use annals_schema::Txid;
 
-use crate::db::changes::changed::is_same;
+use crate::db::beside::{self, Kind};
 use crate::db::image::load;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::replay::source::{FrameFacts, Visitor};
 use crate::db::replay::state::Replay;
-use crate::db::salvage::parts::{Part, Parts};
-use crate::db::salvage::report::Restored;
-use crate::db::{Database, Transaction};
-use crate::event::Event;
-use crate::image::{Image, Opened, image_name};
-use crate::journal::{FrameReader, Point};
-use crate::storage::{Access, Directory};
-use crate::store::{Pager, Row, View};
+use crate::image::{self, Identity, Image, Opened, Slot, image_name};
+use crate::journal::format::Header;
+use crate::journal::{Copies, FrameReader, Point};
+use crate::storage::{Access, Directory, Storage};
+use crate::store::{Pager, View};
 use crate::{Error, Result};
 
-/// Loads the state of the image.
+/// One file of the history.
+#[derive(Debug)]
+pub struct Part {
+    /// The open file.
+    pub storage: Arc<dyn Storage>,
+    /// Its name in messages.
+    pub shown: String,
+    /// The number of the segment, as its header says, or its name.
+    pub number: u64,
+    /// What its head has.
+    pub copies: Copies,
+}
+
+impl Part {
+    /// Returns its header, from a copy that verifies.
+    #[must_use]
+    pub fn header(&self) -> Option<&Header> {
+        self.copies.headers.iter().flatten().next()
+    }
+
+    /// Returns the error that it can't be read.
+    #[must_use]
+    pub fn unreadable(&self, error: io::Error) -> Error {
+        Error::io(format!("{}: can't read this segment", self.shown), error)
+    }
+}
+
+/// Returns the points of the roots of a journal's image, with their segments; none, if it is another journal's.
+#[must_use]
+pub fn image_roots(directory: &dyn Directory, journal: &str, id: &[u8; 16]) -> Vec<(u64, Point)> {
+    let name = image_name(journal);
+    if !beside::is_of(directory, &name, Kind::Cache, id).unwrap_or(false) {
+        return Vec::new();
+    }
+    let slots = image::slots(directory, &name).into_iter().flatten();
+    let whole = slots.filter_map(|slot| match slot {
+        Slot::Whole(root) => Some((root.segment, root.point)),
+        _ => None,
+    });
+    whole.collect()
+}
+
+/// Loads the state of the image of a journal. `newest` is its newest file, and `header` the newest known header.
 ///
 /// # Errors
 /// `Corrupt`: it can't be used; `Io`.
-pub(super) fn of_image(
+pub fn state_of_image(
     directory: &Arc<dyn Directory>,
-    parts: &Parts,
+    journal: &str,
+    newest: &Part,
+    header: &Header,
     memory: u64,
 ) -> Result<Option<Snapshot>> {
-    let (Some(identity), Some(newest)) = (parts.identity(), parts.all.last()) else {
-        return Ok(None);
-    };
-    match Image::open(directory, &image_name(&parts.journal), &identity, Access::Read)? {
+    let (journal_id, segment) = (header.journal_id, header.segment);
+    let identity = Identity { journal_id, segment, segment_hash: header.hash() };
+    match Image::open(directory, &image_name(journal), &identity, Access::Read)? {
         Opened::Missing => Ok(None),
         Opened::SetAside(aside) => Err(Error::corrupt(aside.reason)),
         Opened::Usable(usable) => {
@@ -45,7 +82,7 @@ pub(super) fn of_image(
             let pager = Arc::new(Pager::new(Arc::clone(&image) as _, memory, keeps));
             let (_, view) =
                 load(&usable.catalog, &pager).map_err(|error| error.within(image.path()))?;
-            let file = file_of(directory, parts, newest);
+            let file = file_of(directory, journal, newest);
             Ok(Some(snapshot(Arc::new(view), root.point, file)))
         }
     }
@@ -55,14 +92,14 @@ pub(super) fn of_image(
 ///
 /// # Errors
 /// `Corrupt`: it isn't whole; `Io`.
-pub(super) fn of_segment(
+pub fn state_of_segment(
     directory: &Arc<dyn Directory>,
-    parts: &Parts,
+    journal: &str,
     part: &Part,
 ) -> Result<Snapshot> {
     let not_whole = || Error::corrupt(format!("{}: its state isn't whole", part.shown));
     let header = part.header().ok_or_else(not_whole)?;
-    let io = |error| Error::io(format!("{}: can't read this segment", part.shown), error);
+    let io = |error| part.unreadable(error);
     let start = Point {
         position: crate::journal::format::FRAMES_AT,
         txid: Txid(header.first_txid.saturating_sub(1)),
@@ -79,197 +116,14 @@ pub(super) fn of_segment(
         replay.frame(&frame, &facts)?;
     }
     let (point, store) = (reader.point(), replay.finish());
-    Ok(snapshot(Arc::clone(store.published()), point, file_of(directory, parts, part)))
+    Ok(snapshot(Arc::clone(store.published()), point, file_of(directory, journal, part)))
 }
 
-fn file_of(directory: &Arc<dyn Directory>, parts: &Parts, part: &Part) -> JournalFile {
+fn file_of(directory: &Arc<dyn Directory>, journal: &str, part: &Part) -> JournalFile {
     let (storage, directory) = (Arc::clone(&part.storage), Arc::clone(directory));
-    JournalFile::new(storage, part.number, directory, &parts.journal)
+    JournalFile::new(storage, part.number, directory, journal)
 }
 
 fn snapshot(view: Arc<View>, point: Point, file: JournalFile) -> Snapshot {
     Snapshot::new(Arc::new(Published { view, point, file: Arc::new(file) }))
-}
-
-/// A transaction that changes a database to a state.
-struct Bringing<'db, 's> {
-    transaction: Transaction<'db>,
-    state: &'s Snapshot,
-    /// Runs of numbers of blobs whose bytes were lost, first and last.
-    lost: &'s mut Vec<(u64, u64)>,
-    done: Restored,
-}
-
-/// Changes a database to a state by one transaction. Writes nothing if the database has the state already. `lost`
-/// are runs of blobs whose bytes aren't in the database; those that the state lacks too are added.
-///
-/// # Errors
-/// `Invalid`: the state kept before has tables that the known state lacks; `Corrupt`: the state can't be read whole;
-/// `Io`. Then nothing was written.
-pub(super) fn bring(
-    database: &Database,
-    state: &Snapshot,
-    what: &str,
-    lost: &mut Vec<(u64, u64)>,
-    time: Option<Timestamp>,
-) -> Result<Restored> {
-    let before = database.read();
-    let (own, other) = (before.schema().commands(), state.schema().commands());
-    if own.len() > other.len() || own.iter().zip(other.iter()).any(|(own, other)| own != other) {
-        return Err(Error::invalid(
-            "what was kept before it has other tables, since a schema change is lost",
-        ));
-    }
-    let missing: Vec<_> = other.iter().skip(own.len()).cloned().collect();
-    let runs = lost.len();
-    let transaction = database.begin()?;
-    let mut bringing = Bringing { transaction, state, lost, done: Restored::default() };
-    let brought = bringing.all(&before, &missing);
-    let Bringing { mut transaction, lost, mut done, .. } = bringing;
-    let checked = brought.and_then(|()| super::transactions::check(&transaction));
-    if checked.is_err() || done.is_nothing() {
-        lost.truncate(runs);
-        transaction.rollback()?;
-        return checked.map(|()| done);
-    }
-    done.txid = state.txid();
-    transaction.comment(&format!(
-        "salvage: the state after transaction {} was taken from {what}, since the journal has lost some of the \
-         transactions up to there",
-        state.txid()
-    ))?;
-    if let Some(time) = time {
-        transaction.set_time(time);
-    }
-    transaction.commit()?;
-    Ok(done)
-}
-
-impl Bringing<'_, '_> {
-    fn all(&mut self, before: &Snapshot, missing: &[Command]) -> Result<()> {
-        for command in missing {
-            if let Command::SetSingleRow { table, single: true } = *command {
-                self.place_holder(before, table)?;
-            }
-            self.event(&Event::Schema(command))?;
-            self.done.commands += 1;
-        }
-        self.blobs()?;
-        let schema = Arc::clone(self.state.schema());
-        schema.tables().iter().try_for_each(|table| self.table(before, table))
-    }
-
-    fn event(&mut self, event: &Event<'_>) -> Result<()> {
-        self.transaction.writing.store.apply(event)?;
-        self.transaction.note(event)
-    }
-
-    /// Makes the row without which a table can't be made one of a single row.
-    fn place_holder(&mut self, before: &Snapshot, table: TableNumber) -> Result<()> {
-        if before.table(table).is_ok_and(|view| view.rows().next().is_some()) {
-            return Ok(());
-        }
-        let id = self.state.table(table)?.single().map_or(RowId(0), |row| row.id());
-        self.event(&Event::InsertVector { table, id, count: 1 })
-    }
-
-    /// Adds the blobs whose numbers the database doesn't have yet, so that later ones keep theirs.
-    fn blobs(&mut self) -> Result<()> {
-        let next = self.transaction.writing.store.next_blob()?;
-        let live = crate::db::engine::state::live_blobs(self.state)?;
-        for blob in (next.0..=self.state.last_blob().0).map(Blob) {
-            let is_live = live.binary_search(&blob).is_ok();
-            let read = || io::copy(&mut self.state.blob(blob).ok()?, &mut io::sink()).ok();
-            let whole = is_live && read().is_some();
-            match whole {
-                true => self.transaction.write_blob(self.state.blob(blob)?)?,
-                false => self.transaction.write_blob(io::empty())?,
-            };
-            if is_live && !whole {
-                self.lost.push((blob.0, blob.0));
-            }
-            self.done.blobs += u64::from(whole);
-        }
-        Ok(())
-    }
-
-    /// Fills a table with the rows that the state has.
-    fn table(&mut self, before: &Snapshot, table: &Table) -> Result<()> {
-        let state = self.state;
-        let view = state.table(table.number)?;
-        let mut theirs = view.rows().peekable();
-        let ours = before.table(table.number).ok();
-        let mut ours = ours.iter().flat_map(|view| view.rows()).peekable();
-        loop {
-            let id = |row: Option<&Result<Row<'_>>>| match row {
-                Some(Ok(row)) => Some(row.id()),
-                _ => None,
-            };
-            let (own, other) = (id(ours.peek()), id(theirs.peek()));
-            let takes_own = own.is_some_and(|own| other.is_none_or(|other| own <= other));
-            let takes_other = other.is_some_and(|other| own.is_none_or(|own| other <= own));
-            let ours = if takes_own || own.is_none() { ours.next().transpose()? } else { None };
-            let theirs =
-                if takes_other || other.is_none() { theirs.next().transpose()? } else { None };
-            match (ours, theirs) {
-                (None, None) => break,
-                (own, Some(row)) => self.row(table, own.as_ref(), &row)?,
-                (Some(own), None) => {
-                    self.event(&Event::Delete { table: table.number, id: own.id() })?;
-                    self.done.deleted += 1;
-                }
-            }
-        }
-        self.next_id(table.number, view.next_id())
-    }
-
-    /// Inserts a row, or changes one to its values in the state.
-    fn row(&mut self, table: &Table, own: Option<&Row<'_>>, row: &Row<'_>) -> Result<()> {
-        let (number, id) = (table.number, row.id());
-        let values: Vec<_> = table
-            .fields
-            .iter()
-            .map(|field| self.value(field.nullable, row.value(field.number)))
-            .collect();
-        let is_there = own.is_some() || self.transaction.view().table(number)?.contains(id)?;
-        if !is_there {
-            self.done.inserted += 1;
-            return self.event(&Event::Insert { table: number, id, values: &values });
-        }
-        let mut is_changed = false;
-        for (field, value) in table.fields.iter().zip(values) {
-            // Its own row is of before the commands, which may have added the field.
-            let is_kept = own.is_some_and(|own| {
-                own.table().schema().field(field.number).is_some()
-                    && is_same(own.value(field.number), value)
-            });
-            if !is_kept {
-                let field = field.number;
-                self.event(&Event::Update { table: number, id, field, value })?;
-                is_changed = true;
-            }
-        }
-        self.done.updated += u64::from(is_changed);
-        Ok(())
-    }
-
-    /// Returns a value, or null in place of a blob whose bytes are lost.
-    fn value<'v>(&mut self, nullable: bool, value: ValueRef<'v>) -> ValueRef<'v> {
-        let ValueRef::Blob(blob) = value else { return value };
-        let is_lost = self.lost.iter().any(|&(first, last)| (first..=last).contains(&blob.0));
-        self.done.lost_blobs += u64::from(is_lost);
-        if is_lost && nullable { ValueRef::Null } else { value }
-    }
-
-    /// Makes and deletes the row of the largest id that a table ever had.
-    fn next_id(&mut self, table: TableNumber, next: u64) -> Result<()> {
-        let own = self.transaction.view().table(table)?.next_id();
-        match next.checked_sub(1).map(RowId).filter(|_| own < next) {
-            Some(id) => {
-                self.event(&Event::InsertVector { table, id, count: 1 })?;
-                self.event(&Event::Delete { table, id })
-            }
-            None => Ok(()),
-        }
-    }
 }

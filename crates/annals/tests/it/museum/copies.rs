@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::internals::salvage_in;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{Database, Reader};
 use annals_simulated::SimulatedDisk;
+use annals_tools::salvage_in;
 
 use super::answers::{Answers, Asked, Topics};
 use super::maintenance::{clock, options};

@@ -1,12 +1,11 @@
 //! Checking whether a transaction fits the state of the earlier ones.
 
-use annals_schema::{Blob, RowId, Schema, TableNumber, Type, ValueRef};
-
-use crate::db::Transaction;
-use crate::event::{self, Event};
-use crate::journal::Frame;
-use crate::store::Uniqueness;
-use crate::{Error, ErrorKind, Result};
+use annals::event::Event;
+use annals::store::{Store, Uniqueness};
+use annals::{
+    Blob, Error, ErrorKind, Result, RowId, Schema, TableNumber, Transaction, Type, ValueRef,
+};
+use annals_journal::Frame;
 
 /// The least number of bytes of the first piece of a blob in a journal.
 pub(super) const PIECE_MIN: u64 = 12;
@@ -45,7 +44,7 @@ impl Apply<'_, '_> {
             return Ok(None);
         }
         let apply = &mut |schema: &Schema, event: &Event<'_>| self.event(schema, event);
-        match event::decode(frame.payload, frame.payload_at(), schema, apply) {
+        match annals_event::decode(frame.payload, frame.payload_at(), schema, apply) {
             Err(error) if !is_of_old(&error) => Err(error),
             applied => Ok(applied.err()),
         }
@@ -55,57 +54,14 @@ impl Apply<'_, '_> {
         if let Event::Blob { blob, offset, bytes, .. } = *event {
             return self.piece(blob, offset, bytes);
         }
-        match self.is_torn {
-            true => self.check_blobs(schema, event).and_then(|()| self.apply_checked(event))?,
-            false => self.transaction.writing.store.apply(event)?,
+        if self.is_torn {
+            self.check_blobs(schema, event)?;
         }
-        self.transaction.note(event)
-    }
-
-    /// Applies an event as the writer did that made it.
-    fn apply_checked(&mut self, event: &Event<'_>) -> Result<()> {
-        let store = &mut self.transaction.writing.store;
-        if store.erases(event) {
-            return store.restore(event, true);
-        }
-        match *event {
-            Event::Schema(command) => store.apply_command(command),
-            Event::Insert { table, id, values } => {
-                store.insert(table, id, values, Uniqueness::AtCommit)
-            }
-            Event::Update { table, id, field, value } => store.update(table, id, field, value),
-            Event::Delete { table, id } => {
-                self.check_deletion(table, id, 1)?;
-                self.transaction.writing.store.delete(table, id)
-            }
-            Event::InsertVector { table, id, count } => store.insert_vector(table, id, count, true),
-            Event::UpdateVector { table, id, field, values } => {
-                store.update_vector(table, id, field, values, true)
-            }
-            Event::DeleteVector { table, id, count } => {
-                self.check_deletion(table, id, count)?;
-                self.transaction.writing.store.delete_vector(table, id, count)
-            }
-            Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => {
-                Ok(())
-            }
-        }
-    }
-
-    /// Refuses to delete rows that others refer to, which the writer would have changed before.
-    fn check_deletion(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
-        let store = &mut self.transaction.writing.store;
-        if !store.is_referred(table) {
-            return Ok(());
-        }
-        let deletion = store.plan_deletion(table, id, count)?;
-        if deletion.nulls.is_empty() && deletion.rows.is_empty() {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "row {} can't be deleted: rows refer to it that would have been changed before",
-            id.0
-        )))
+        let is_torn = self.is_torn;
+        self.transaction.take_event(event, |store| match is_torn {
+            true => apply_checked(store, event),
+            false => store.apply(event),
+        })
     }
 
     /// Refuses values that refer to a blob whose bytes were lost.
@@ -134,7 +90,7 @@ impl Apply<'_, '_> {
 
     /// Adds a piece of a blob. Blobs keep their numbers: lost ones become empty ones without references.
     fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<()> {
-        let next = self.transaction.writing.store.next_blob()?;
+        let next = Blob(self.transaction.view().last_blob().0 + 1);
         if self.is_torn && offset == 0 && (next.0..self.most_blobs).contains(&blob.0) {
             for lost in next.0..blob.0 {
                 self.transaction.write_piece(Blob(lost), 0, &[])?;
@@ -145,4 +101,46 @@ impl Apply<'_, '_> {
         }
         self.transaction.write_piece(blob, offset, bytes)
     }
+}
+
+/// Applies an event as the writer did that made it.
+fn apply_checked(store: &mut Store, event: &Event<'_>) -> Result<()> {
+    if store.erases(event) {
+        return store.restore(event, true);
+    }
+    match *event {
+        Event::Schema(command) => store.apply_command(command),
+        Event::Insert { table, id, values } => {
+            store.insert(table, id, values, Uniqueness::AtCommit)
+        }
+        Event::Update { table, id, field, value } => store.update(table, id, field, value),
+        Event::Delete { table, id } => {
+            check_deletion(store, table, id, 1)?;
+            store.delete(table, id)
+        }
+        Event::InsertVector { table, id, count } => store.insert_vector(table, id, count, true),
+        Event::UpdateVector { table, id, field, values } => {
+            store.update_vector(table, id, field, values, true)
+        }
+        Event::DeleteVector { table, id, count } => {
+            check_deletion(store, table, id, count)?;
+            store.delete_vector(table, id, count)
+        }
+        Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
+    }
+}
+
+/// Refuses to delete rows that others refer to, which the writer would have changed before.
+fn check_deletion(store: &mut Store, table: TableNumber, id: RowId, count: u64) -> Result<()> {
+    if !store.is_referred(table) {
+        return Ok(());
+    }
+    let deletion = store.plan_deletion(table, id, count)?;
+    if deletion.nulls.is_empty() && deletion.rows.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "row {} can't be deleted: rows refer to it that would have been changed before",
+        id.0
+    )))
 }

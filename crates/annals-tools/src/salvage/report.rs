@@ -1,6 +1,6 @@
 //! The result for each transaction of a salvaged journal.
 
-use annals_schema::{Timestamp, Txid};
+use annals::{Timestamp, Txid};
 
 /// The report of a salvage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,15 +5,14 @@
 //! proof. These are a slot, a seal and the header of the next segment, a root of the image, or a frame with a tag
 //! made with the file's secret. Frames that follow those by the chain count with them.
 
-use annals_schema::Txid;
 use std::io;
 
-use annals_storage::step;
+use annals::{Point, Txid};
+use annals_journal::segments::Seal;
+use annals_journal::{Link, Trailer, Walk};
+use annals_storage::{Storage, step};
 
-use crate::db::salvage::parts::Parts;
-use crate::journal::segments::Seal;
-use crate::journal::{Link, Point, Trailer, Walk};
-use crate::storage::Storage;
+use super::parts::Parts;
 
 /// Consecutive frames, linked by the chain.
 #[derive(Clone, Copy, Debug)]

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use annals_schema::Schema;
+use annals::internals::state_of_segment;
+use annals::{Committed, Database, Level, Pending, Result, Schema, Snapshot, Transaction};
+use annals_journal::{Frame, Link, Skipped, Step};
+use annals_storage::Directory;
+use annals_store::image::image_name;
 
-use crate::Result;
-use crate::db::present::snapshot::Snapshot;
-use crate::db::salvage::apply::{Apply, PIECE_MIN, is_of_old};
-use crate::db::salvage::known;
-use crate::db::salvage::parts::Parts;
-use crate::db::salvage::proof::Proof;
-use crate::db::salvage::report::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
-use crate::db::{Database, Pending, Transaction};
-use crate::journal::{Committed, Frame, Level, Link, Skipped, Step};
-use crate::storage::Directory;
+use super::apply::{Apply, PIECE_MIN, is_of_old};
+use super::known;
+use super::parts::Parts;
+use super::proof::Proof;
+use super::report::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
 
 /// So many transactions are acknowledged at once.
 const BATCH: u64 = 1000;
@@ -120,7 +119,7 @@ impl<'db> Salvage<'db> {
         self.image = self.image.filter(|&image| image > txid);
         match self.is_torn {
             true => {
-                let state = known::of_segment(&self.from.directory, self.from.parts, part);
+                let state = state_of_segment(&self.from.directory, &self.from.parts.journal, part);
                 let what = format!("segment {number}, which begins with it");
                 self.restore(state.map(Some), &part.shown, &what)
             }
@@ -178,8 +177,8 @@ impl<'db> Salvage<'db> {
             return Ok(());
         }
         let From { parts, directory, memory, .. } = &self.from;
-        let name = directory.display(&crate::image::image_name(&parts.journal));
-        let state = known::of_image(directory, parts, *memory);
+        let name = directory.display(&image_name(&parts.journal));
+        let state = parts.state_of_image(directory, *memory);
         self.restore(state, &name, "the image")
     }
 
@@ -313,7 +312,7 @@ impl<'db> Salvage<'db> {
         let position = Some(open.position);
         let fits = match open.unfit.take() {
             Some(why) => Err(why),
-            None => check(&open.transaction).map_err(|error| error.to_string()),
+            None => open.transaction.check_constraints().map_err(|error| error.to_string()),
         };
         if let Err(why) = fits {
             self.take_back(open)?;
@@ -390,10 +389,4 @@ fn subtract(first: u64, last: u64, others: &[(u64, u64)]) -> Vec<(u64, u64)> {
         left.push((next, last));
     }
     left
-}
-
-/// Checks the constraints of a commit.
-pub(super) fn check(transaction: &Transaction<'_>) -> Result<()> {
-    transaction.writing.store.check_unique()?;
-    transaction.writing.store.check_references()
 }

@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::db::options::{Options, locate};
-use crate::db::salvage::parts::Parts;
-use crate::db::salvage::proof::Proof;
-use crate::db::salvage::report::Salvaged;
-use crate::db::salvage::transactions::{From, Salvage};
-use crate::journal::Walk;
-use crate::names::{Names, like};
-use crate::progress::Watched;
-use crate::storage::{Clock, Directory, SystemClock};
-use crate::{Error, ErrorKind, Result};
+use annals::internals::{Names, Watched, like, locate, takes_unproven, watch};
+use annals::{Error, ErrorKind, Options, Result};
+use annals_journal::Walk;
+use annals_storage::{Clock, Directory, SystemClock};
+
+use super::parts::Parts;
+use super::proof::Proof;
+use super::report::Salvaged;
+use super::transactions::{From, Salvage};
 
 /// Writes a new journal `to` with all that verifies in the journal `from`, in all its segments; they aren't
 /// changed. The transactions keep their order, times (as explicit ones) and levels, and get new txids.
@@ -58,7 +57,7 @@ pub fn salvage_in(
         parts: &parts,
         directory: from.again(),
         memory: options.budget(),
-        unproven: options.unproven,
+        unproven: takes_unproven(options),
     };
     let salvaged = write_all(options, source, &shown, to, names.temporary(), clock);
     let salvaged = salvaged.map_err(|error| names.explain(error))?;
@@ -82,9 +81,10 @@ fn write_all(
         .open_in(directory, name, clock)
         .map_err(|error| error.within(format_args!("{shown_new}: nothing was written")))?;
     let mut salvage = Salvage::new(&database, from);
+    let watch = watch(options);
     for (place, part) in parts.all.iter().enumerate() {
         let io = |error| part.unreadable(error);
-        let watched = Watched::new(&*part.storage, options.watch.as_ref());
+        let watched = Watched::new(&*part.storage, watch.as_ref());
         let mut read = || {
             let proof = Proof::of(parts, place, &watched).map_err(io)?;
             watched.read_again();

@@ -3,39 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::db::beside::{self, Kind};
-use crate::image::{self, Identity, Slot, image_name};
-use crate::journal::cannot_open;
-use crate::journal::format::Header;
-use crate::journal::segments::{Chain, erased_name, journal_of, kept_name, later, number_in};
-use crate::journal::{Copies, Point};
-use crate::storage::{Access, Directory, Hold, Lock, Storage};
-use crate::{Error, Result};
-
-/// One file of the history.
-#[derive(Debug)]
-pub(super) struct Part {
-    pub(super) storage: Arc<dyn Storage>,
-    pub(super) shown: String,
-    /// The number of the segment, as its header says, or its name.
-    pub(super) number: u64,
-    pub(super) copies: Copies,
-}
-
-impl Part {
-    pub(super) fn header(&self) -> Option<&Header> {
-        self.copies.headers.iter().flatten().next()
-    }
-
-    pub(super) fn unreadable(&self, error: io::Error) -> Error {
-        Error::io(format!("{}: can't read this segment", self.shown), error)
-    }
-
-    /// Returns the points of the slots, which were on permanent storage when the slots were written.
-    fn slots(&self) -> impl Iterator<Item = Point> {
-        self.copies.slots.iter().flatten().flatten().map(|slot| slot.point)
-    }
-}
+use annals::internals::{Part, image_roots, state_of_image};
+use annals::journal::Copies;
+use annals::{Error, Point, Result, Snapshot};
+use annals_journal::cannot_open;
+use annals_journal::format::Header;
+use annals_journal::segments::{Chain, erased_name, journal_of, kept_name, later, number_in};
+use annals_storage::{Access, Directory, Hold, Lock};
 
 /// All existing files.
 #[derive(Debug)]
@@ -158,17 +132,8 @@ impl Parts {
 
     /// Reads the roots of the image, if it is this journal's.
     fn find_roots(&mut self, directory: &dyn Directory) {
-        let Some(id) = self.journal_id() else { return };
-        let name = image_name(&self.journal);
-        if !beside::is_of(directory, &name, Kind::Cache, &id).unwrap_or(false) {
-            return;
-        }
-        let slots = image::slots(directory, &name).into_iter().flatten();
-        let whole = slots.filter_map(|slot| match slot {
-            Slot::Whole(root) => Some((root.segment, root.point)),
-            _ => None,
-        });
-        self.roots.extend(whole);
+        let Some(header) = self.newest_header() else { return };
+        self.roots = image_roots(directory, &self.journal, &header.journal_id);
     }
 
     /// Returns the name of the newest existing segment.
@@ -180,19 +145,23 @@ impl Parts {
     }
 
     /// Returns the known header of the newest of the segments.
-    pub(super) fn newest_header(&self) -> Option<&Header> {
+    fn newest_header(&self) -> Option<&Header> {
         self.all.iter().rev().find_map(Part::header)
     }
 
-    fn journal_id(&self) -> Option<[u8; 16]> {
-        self.newest_header().map(|header| header.journal_id)
-    }
-
-    /// Returns the identity that the journal's image must have.
-    pub(super) fn identity(&self) -> Option<Identity> {
-        let header = self.newest_header()?;
-        let (journal_id, segment) = (header.journal_id, header.segment);
-        Some(Identity { journal_id, segment, segment_hash: header.hash() })
+    /// Loads the state of the image.
+    ///
+    /// # Errors
+    /// `Corrupt`: it can't be used; `Io`.
+    pub(super) fn state_of_image(
+        &self,
+        directory: &Arc<dyn Directory>,
+        memory: u64,
+    ) -> Result<Option<Snapshot>> {
+        let (Some(newest), Some(header)) = (self.all.last(), self.newest_header()) else {
+            return Ok(None);
+        };
+        state_of_image(directory, &self.journal, newest, header, memory)
     }
 
     /// Returns the txid of the newest root of the image.
@@ -203,7 +172,8 @@ impl Parts {
     /// Returns the points that are known to have been on permanent storage, in a segment.
     pub(super) fn witnesses(&self, part: &Part) -> Vec<Point> {
         let roots = self.roots.iter().filter(|(segment, _)| *segment == part.number);
-        part.slots().chain(roots.map(|&(_, point)| point)).collect()
+        let slots = part.copies.slots.iter().flatten().flatten();
+        slots.map(|slot| slot.point).chain(roots.map(|&(_, point)| point)).collect()
     }
 
     /// Returns the header of the segment after a part, if that exists.
