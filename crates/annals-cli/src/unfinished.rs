@@ -37,7 +37,7 @@ impl Unfinished {
     }
 
     /// Begins, before they are there, with the files of an operation of the library that makes `target`, under the names
-    /// that it gives them (see [`Names`](annals::internals::Names)). An interrupt from now on removes them.
+    /// that it gives them (see [`Names`](annals_tools::Names)). An interrupt from now on removes them.
     pub(crate) fn of(target: &Path, operation: &str) -> Self {
         remove_at_interrupt();
         let name = target.file_name().unwrap_or_default().to_string_lossy();

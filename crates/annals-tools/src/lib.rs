@@ -27,6 +27,7 @@
 mod copies;
 mod erase;
 mod merge;
+mod names;
 mod pack;
 mod rebase;
 mod salvage;
@@ -38,6 +39,9 @@ pub use annals::internals::{
 pub use copies::{Converted, Copied, Push, backup, backup_in, convert, push, push_in};
 pub use erase::{Erase, Erased, erase, erase_in};
 pub use merge::{Merged, OnConflict, merge, merge_in};
+/// For the program, which writes new databases, too.
+#[doc(hidden)]
+pub use names::Names;
 pub use pack::{pack, pack_in};
 pub use rebase::Renumbered;
 /// For `annals-replica`, which proposes the transactions to the other side.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::internals::{Names, like, locate, write_state};
+use annals::internals::{locate, write_state};
 use annals::reports::Packed;
 use annals::{Error, ErrorKind, Level, Options, Point, Result, Snapshot, Txid};
 use annals_journal::format::FRAMES_AT;
@@ -11,6 +11,7 @@ use annals_journal::{Checkpoints, Head, Settled, Writer, first_slot, head_with, 
 use annals_storage::{Clock, Directory, Hold, Lock, Storage, SystemClock};
 
 use crate::copies::Source;
+use crate::names::{Names, like};
 
 /// Writes the present contents of a database into the new file `to`, without its history: schema, rows with their
 /// ids, next ids and blobs. It is a separate journal, with its own id, whose first transaction is the whole state;

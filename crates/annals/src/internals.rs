@@ -14,7 +14,6 @@ pub use crate::db::{
     spool, state_of_image, state_of_segment, take, takes_unproven, upgrade_in, watch, write_state,
 };
 pub use crate::db::{End, last_clock_time, transaction_ends};
-pub use crate::names::{Names, like};
 pub use crate::progress::{Watch, Watched, read_while};
 pub use annals_journal::may_begin_journal;
 pub use annals_storage::around_forks;

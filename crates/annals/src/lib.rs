@@ -58,7 +58,6 @@ pub mod inspection;
 pub mod internals;
 pub mod journal;
 pub mod model;
-mod names;
 mod progress;
 pub mod reports;
 mod requests;

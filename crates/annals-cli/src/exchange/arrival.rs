@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use annals::event::{Event, has_erased};
-use annals::internals::Names;
 use annals::storage::{Directory, FileDirectory, SystemClock};
 use annals::{
     Blob, Command, Commit, Database, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema,
     Table, TableNumber, Timestamp, Transaction, Value, ValueRef,
 };
+use annals_tools::Names;
 use clap::Args;
 
 use crate::output::{Output, count};

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::internals::{Names, locate};
+use annals::internals::locate;
 use annals::{Options, Result};
 use annals_storage::{Clock, Directory, SystemClock};
 
 use super::push::{Copied, push_in};
+use crate::names::Names;
 
 /// Writes a copy of a database into the new file `to`, while others may write, restart and forget: the same journal,
 /// with its whole kept history, up to the last transaction that is known to be on permanent storage. Each frame is

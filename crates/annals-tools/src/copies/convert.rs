@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::internals::{Names, locate, watch};
+use annals::internals::{locate, watch};
 use annals::{Error, ErrorKind, Options, Result, Sink};
 use annals_journal::segments::kept_name;
 use annals_journal::{Committed, Recovery, Rule, Survey, Verdict};
@@ -15,6 +15,7 @@ use annals_storage::{Access, Clock, Hold, Lock, Storage, SystemClock};
 
 use super::source::{Part, Source};
 use super::{Meter, push_in};
+use crate::names::Names;
 
 /// The report of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use annals::internals::{Proven, like};
+use annals::internals::Proven;
 use annals::{Error, ErrorKind, Result};
 use annals_journal::format::Header;
 use annals_journal::segments::{Chain, Kept, refuse_replaced};
@@ -11,6 +11,7 @@ use annals_journal::{FrameReader, Head, Point, Survey};
 use annals_storage::{Access, Directory, Storage};
 
 use super::place::Place;
+use crate::names::like;
 
 /// The number of tries to find the segments while they change.
 const TRIES: usize = 100;

@@ -19,12 +19,13 @@ use annals_schema::{
 };
 
 use annals::event::Event;
-use annals::internals::{Names, locate};
+use annals::internals::locate;
 use annals::storage::{Clock, Directory, Permissions, SystemClock};
 use annals::{Database, Error, ErrorKind, Options, Result, Row, Snapshot, Transaction};
 
 pub use self::conflicts::OnConflict;
 use self::conflicts::{Clash, clashes, referenced_first, text};
+use crate::names::Names;
 
 /// The report of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::internals::{Names, Watched, like, locate, takes_unproven, watch};
+use annals::internals::{Watched, locate, takes_unproven, watch};
 use annals::{Error, ErrorKind, Options, Result};
 use annals_journal::Walk;
 use annals_storage::{Clock, Directory, SystemClock};
@@ -12,6 +12,7 @@ use super::parts::Parts;
 use super::proof::Proof;
 use super::report::Salvaged;
 use super::transactions::{From, Salvage};
+use crate::names::{Names, like};
 
 /// Writes a new journal `to` with all that verifies in the journal `from`, in all its segments; they aren't
 /// changed. The transactions keep their order, times (as explicit ones) and levels, and get new txids.

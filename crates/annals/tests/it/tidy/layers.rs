@@ -59,30 +59,14 @@ const ROOMS: &[Room] = &[
     ),
     room("progress", &["annals_storage"], &[]),
     room("trace", &[], &[]),
-    // A backup leaves room for the names of the files beside a journal.
-    room("names", &["annals_journal", "annals_storage", "annals_store::image::image_name"], &[]),
     room(
         "db",
-        &[
-            "annals_event",
-            "annals_journal",
-            "annals_storage",
-            "annals_store",
-            "names",
-            "progress",
-            "trace",
-        ],
+        &["annals_event", "annals_journal", "annals_storage", "annals_store", "progress", "trace"],
         &[],
     ),
     room(
         "internals",
-        &[
-            "annals_journal::may_begin_journal",
-            "annals_storage::around_forks",
-            "db",
-            "names",
-            "progress",
-        ],
+        &["annals_journal::may_begin_journal", "annals_storage::around_forks", "db", "progress"],
         &[],
     ),
     room("advanced", &["annals_journal::Level", "annals_storage::Result", "typed"], &[]),

@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use crate::image::image_name;
-use crate::journal::segments::{is_id, kept_name, number_in};
-use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage, is_same_file};
-use crate::{Error, ErrorKind, Result};
+use annals::{Error, ErrorKind, Result};
+use annals_journal::segments::{is_id, kept_name, number_in};
+use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, is_same_file};
+use annals_store::image::image_name;
 
 /// The files of a journal under a temporary name, which go with this unless they were given their names.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Drop for Names {
 ///
 /// # Errors
 /// `Io`: the permissions of the journal can't be read.
-pub fn like(
+pub(crate) fn like(
     directory: &dyn Directory,
     journal: &str,
     to: Arc<dyn Directory>,
