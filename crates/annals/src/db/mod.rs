@@ -1,101 +1,80 @@
 //! The parts that users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
-//! The rooms, each of which knows only those before it:
+//! The rooms, each of which imports from those after it, but for a few imports that a test counts:
 //!
-//! - `options`, `inspection`, `outcome`, `stats`: the settings of a program, and plain reports to it;
-//! - `present`: the segment that is written, whose turn it is, and the state that was published last;
-//! - `replay`: from a journal to a state; `changes`: changes of rows, and the feed of commits;
-//! - `image`: the state of the image, and opening from it; `history`: the same for the history index;
-//! - `past`: past states;
-//! - `engine`: the state that threads of an open database share, and the background work;
-//! - `handle`: the database and its transactions, the handles of programs; `reader` is the read-only one;
-//! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `recovery`: how a database is
-//!   opened; `read_only`: files, and `embedded` bytes of the program;
-//! - `replication`: frames as they are, from and for other machines;
-//! - `continuation`: the transactions that a replica commits on its own;
-//! - `inspect`, `examine`, by the `marks` of erasures: examining files; `salvage`: what is left of a damaged journal
-//!   besides its transactions; `erase` replaces the files of a journal.
+//! - `api`: opening, files that are only read, bytes of the program, what a program asks of the image;
+//! - `tools`: examining files, and `erase`, which replaces the files of a journal;
+//! - `replicate`: frames as they are, from and for other machines, and transactions that a replica commits on its own;
+//! - `past`: past states, the history index, histories, changes, subscriptions, and the handle that only reads;
+//! - `image`: backfills and all that is done in the background, checks of the image;
+//! - `write`: the database, its transactions, commits, shared mode;
+//! - `follow`: from a journal to a state, and opening an image;
+//! - `present`: the segment that is written, whose turn it is, the state that was published last, plain reports.
 
-mod acquire;
-mod beside;
-mod changes;
-mod continuation;
-mod embedded;
-mod engine;
-mod erase;
-mod examine;
-mod handle;
-mod history;
+mod api;
+mod follow;
 mod image;
-mod inspect;
-mod inspection;
-mod marks;
-mod open;
-mod options;
-mod outcome;
 mod past;
 mod present;
-mod read_only;
-mod reader;
-mod recovery;
-mod replay;
-mod replication;
-mod salvage;
-mod stats;
-mod threads;
-mod time;
+mod replicate;
+mod tools;
+mod write;
 
 use crate::progress;
 
-pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind, is_same};
-pub use changes::moment::{Moment, MomentError};
-pub use changes::rows::{RowChanges, fitted, load};
-pub use continuation::{
-    Continuation, LOCAL, PUSHED, REBASE, begin_continuation, open_continuation, rename_continuation,
-};
-pub use embedded::Embedded;
-pub use engine::group::Witness;
-pub use engine::state::{live_blobs, write_state};
-pub use erase::{Generation, OldSegment, Removable};
-pub use examine::{examine, scan, scan_in};
-pub use handle::blobs::BlobReader;
-pub use handle::checks::{Checked, Proposed};
-pub use handle::database::{Database, begin_while};
-pub use handle::pack::Packed;
-pub use handle::pending::{Commit, Pending};
-pub use handle::savepoints::Savepoint;
-pub use handle::transaction::Transaction;
-pub(crate) use handle::transaction::is_new_uuid;
-pub use handle::upgrade::{Custom, Customs};
-pub use history::HistoryCheck;
-pub use image::report::Restarting;
-pub use image::{
-    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,
-    ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
-};
-pub use inspect::{Examination, inspect, inspect_head, inspect_head_in, inspect_in};
-pub use inspection::{
+pub use crate::db::api::embedded::Embedded;
+pub use crate::db::follow::inspection::{
     HistoryInspection, ImageInspection, ImageRoot, Inspection, OldestReader, SegmentInspection,
 };
-pub use options::{Options, locate, takes_unproven, watch};
-pub use outcome::{Forgotten, Older, Restarted};
-pub use present::snapshot::{Snapshot, check_origin, name_of};
-pub use reader::Reader;
-pub use replay::scan::Sink;
-pub use replay::unapplied::Unapplied;
-pub use replay::witness::Proven;
-pub use replication::{
+pub use crate::db::follow::options::{Options, locate, takes_unproven, watch};
+pub use crate::db::follow::report::Restarting;
+pub use crate::db::follow::report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled,
+};
+pub use crate::db::follow::scan::Sink;
+pub use crate::db::follow::unapplied::Unapplied;
+pub use crate::db::follow::witness::Proven;
+pub use crate::db::image::{
+    ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
+};
+pub use crate::db::past::history::HistoryCheck;
+pub use crate::db::past::moment::{Moment, MomentError};
+pub use crate::db::past::reader::Reader;
+#[cfg(feature = "tokio")]
+pub use crate::db::past::time::SubscriptionStream;
+pub use crate::db::past::time::{
+    ChangedFields, Changes, Deletions, Differing, Events, FieldValues, History, RowFields,
+    Subscription, Tail, erasures_since, past_of, schema_after,
+};
+pub use crate::db::present::outcome::{Forgotten, Older, Restarted};
+pub use crate::db::present::snapshot::{Snapshot, check_origin, name_of};
+pub use crate::db::present::stats::{CacheStats, Latencies, OldestState, Stats};
+pub use crate::db::replicate::continuation::{
+    Continuation, LOCAL, PUSHED, REBASE, begin_continuation, open_continuation, rename_continuation,
+};
+pub use crate::db::replicate::{
     Batch, Beginning, Carrying, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind,
     Known, Origin, Proposal, SegmentStart, Source, SourceFacts, begin_replica, begin_replica_in,
     check_readable, confirm_by, continue_segment, count_frames, end_of, extend, follow,
     frames_up_to, head_up_to, hold, propose, segment_number, settle, spool, take, upgrade_in,
 };
-pub use replication::{End, last_clock_time, transaction_ends};
-pub use salvage::{Part, image_roots, state_of_image, state_of_segment};
-pub use stats::{CacheStats, Latencies, OldestState, Stats};
-#[cfg(feature = "tokio")]
-pub use time::SubscriptionStream;
-pub use time::{
-    ChangedFields, Changes, Deletions, Differing, Events, FieldValues, History, RowFields,
-    Subscription, Tail, erasures_since, past_of, schema_after,
+pub use crate::db::replicate::{End, last_clock_time, transaction_ends};
+pub use crate::db::tools::erase::{Generation, OldSegment, Removable};
+pub use crate::db::tools::examine::{examine, scan, scan_in};
+pub use crate::db::tools::inspect::{
+    Examination, inspect, inspect_head, inspect_head_in, inspect_in,
 };
+pub use crate::db::tools::remains::{Part, image_roots, state_of_image, state_of_segment};
+pub use crate::db::write::blobs::BlobReader;
+pub use crate::db::write::changed::{Blame, Changed, RowChange, Version, VersionKind, is_same};
+pub use crate::db::write::checks::{Checked, Proposed};
+pub use crate::db::write::database::{Database, begin_while};
+pub use crate::db::write::group::Witness;
+pub use crate::db::write::pack::Packed;
+pub use crate::db::write::pending::{Commit, Pending};
+pub use crate::db::write::rows::{RowChanges, fitted, load};
+pub use crate::db::write::savepoints::Savepoint;
+pub use crate::db::write::segment_state::{live_blobs, write_state};
+pub use crate::db::write::transaction::Transaction;
+pub(crate) use crate::db::write::transaction::is_new_uuid;
+pub use crate::db::write::upgrade::{Custom, Customs};

@@ -4,6 +4,7 @@ mod circles;
 mod imports;
 mod layers;
 mod names;
+mod rooms;
 mod tokens;
 mod unsafe_code;
 

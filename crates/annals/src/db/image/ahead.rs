@@ -1,13 +1,13 @@
-//! Writing changes larger than memory ahead of a backfill: see [`spill`](super::spill).
+//! Writing changes larger than memory ahead of a backfill: see [`spill`](crate::db::follow::spill).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::db::image::drafting::Drafting;
-use crate::db::image::image_state::{ImageState, Working, cannot_look};
-use crate::db::image::spill::{Spill, SpillMark, saved_before};
-use crate::db::replay::unapplied::MakeRoom;
+use crate::db::follow::drafting::Drafting;
+use crate::db::follow::image_state::{ImageState, Working, cannot_look};
+use crate::db::follow::spill::{Spill, SpillMark, saved_before};
+use crate::db::follow::unapplied::MakeRoom;
 use crate::image::{Draft, Image, RootPin};
 use crate::journal::lock;
 use crate::store::{Store, View};

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
+use crate::db::follow::image_state::Working;
+use crate::db::follow::opening::load;
 use crate::db::image::compare;
-use crate::db::image::image_state::Working;
-use crate::db::image::opening::load;
 use crate::image::{Image, Root, read_catalog};
 use crate::store::{Pager, View};
 use crate::{ErrorKind, Result};

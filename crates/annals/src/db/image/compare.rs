@@ -6,7 +6,7 @@
 use annals_schema::{Blob, Schema, Table};
 
 use crate::Result;
-use crate::db::changes::changed::is_same;
+use crate::db::write::changed::is_same;
 use crate::store::View;
 
 /// Returns the first difference of two views, if there is one: schema, rows with all their values and ids, next ids,

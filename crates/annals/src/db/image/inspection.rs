@@ -1,12 +1,12 @@
 //! Looking at an image from outside, without a lock.
 
-use crate::db::inspection::{ImageInspection, ImageRoot, OldestReader};
-use crate::db::replay::witness::identity;
+use crate::db::follow::inspection::{ImageInspection, ImageRoot, OldestReader};
+use crate::db::follow::witness::identity;
 use std::time::Duration;
 
 use annals_schema::Timestamp;
 
-use crate::db::replay::segments::{Past, Since};
+use crate::db::follow::segments::{Past, Since};
 use crate::image::{Image, Opened, Root, Usable, image_name};
 use crate::journal::Survey;
 use crate::storage::{Access, Clock, Directory};

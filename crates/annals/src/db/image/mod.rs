@@ -1,33 +1,23 @@
-//! The image of an open database: opening from it, and updating it.
+//! The image of an open database: updating it, and what else is done in the background.
 //!
-//! In reading order: a [`report`] says what a backfill did; [`pins`] list the roots with readers. [`opening`] finds
-//! the image, and checks that the journal has its point, from which a [`survey`] makes the present state. The
-//! [`image_state`] has the image's state, and pages written ahead of a backfill ([`spill`]);
-//! [`drafting`] writes changed pages. [`reading`] is for those who never write. [`verify`] examines an image without
-//! opening, and [`compare`]s views.
+//! In reading order: [`trigger`] says when a [`backfill`] is due, and [`background`] does it.
+//! [`restart`] continues the journal in another segment, and [`retain`] forgets. [`verify`] examines an image
+//! without opening, and [`compare`]s views.
 
 pub(in crate::db) mod ahead;
+pub(in crate::db) mod backfill;
 #[cfg(feature = "testing")]
 pub(in crate::db) mod backfill_check;
+pub(in crate::db) mod background;
 pub(in crate::db) mod compare;
-pub(in crate::db) mod drafting;
-pub(in crate::db) mod image_state;
 pub(in crate::db) mod inspection;
-pub(in crate::db) mod opening;
-pub(in crate::db) mod pins;
-pub(in crate::db) mod reading;
-pub(in crate::db) mod report;
-pub(in crate::db) mod spill;
-pub(in crate::db) mod survey;
+pub(in crate::db) mod lifetime;
+pub(in crate::db) mod restart;
+pub(in crate::db) mod retain;
+pub(in crate::db) mod shared_image;
+pub(in crate::db) mod trigger;
 pub(in crate::db) mod verify;
 
-pub(super) use image_state::ImageState;
-pub(super) use inspection::inspect;
-pub(super) use opening::{OpenRequest, OpenedImage, load};
-pub(super) use reading::{Beginning, Follower, Reading};
-pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled};
-pub(super) use spill::SpillMark;
-pub(super) use survey::hard_position;
-pub use verify::{
+pub use crate::db::image::verify::{
     ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
 };

@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use annals_schema::{Command, OnDelete, RowId, Txid, Type, Value};
 
-use crate::db::image::opening::{OpenedRoot, root_before};
+use crate::db::follow::opening::{OpenedRoot, root_before};
+use crate::db::follow::segments::{Past, Since};
+use crate::db::follow::source::FrameSource;
+use crate::db::follow::state::Replay;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
-use crate::db::replay::segments::{Past, Since};
-use crate::db::replay::source::FrameSource;
-use crate::db::replay::state::Replay;
 use crate::image::image_name;
 use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};

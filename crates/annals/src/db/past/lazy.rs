@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use annals_schema::{FieldNumber, RowId, Schema, TableNumber, Value};
 
-use crate::db::history::ask::ask;
-use crate::db::history::places::{Places, TransactionEnd};
-use crate::db::history::row::{PartOfRow, Running};
+use crate::db::follow::segments::Since;
 use crate::db::past::at::{Present, Through};
+use crate::db::past::history::ask::ask;
+use crate::db::past::history::places::{Places, TransactionEnd};
+use crate::db::past::history::row::{PartOfRow, Running};
 use crate::db::present::snapshot::Published;
 use crate::db::progress::watch_of_reader;
-use crate::db::replay::segments::Since;
 use crate::journal::lock;
 use crate::storage::{self, Clock, SystemClock};
 use crate::store::{Past, PastRow, View};

@@ -117,6 +117,17 @@ impl Crate {
         links
     }
 
+    /// Returns which file names something of which other, where that is defined, tests left out.
+    pub(super) fn product_links(&self) -> BTreeSet<(Names, Names)> {
+        let product = self.named.iter().filter(|named| !named.is_test);
+        let links = product.filter_map(|named| {
+            let path = self.resolve(&named.module, &named.path, 20, &mut Vec::new());
+            let inside = path.strip_prefix(&["crate".to_owned()][..])?;
+            Some((self.file_of(&named.module), self.file_of(inside)))
+        });
+        links.collect()
+    }
+
     /// Returns the file that a module is in.
     fn file_of(&self, module: &[String]) -> Names {
         let lens = (0..=module.len()).rev();

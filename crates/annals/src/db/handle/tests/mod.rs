@@ -1,3 +1,0 @@
-//! Tests of transactions that need the inside of the store.
-
-mod unloadable;
