@@ -58,11 +58,14 @@ struct Standard {
     there: (u64, Crc),
     /// Of a second run: how much of that must still come, and the checksum of what came.
     again: (u64, Crc),
+    /// True if something else came: nothing more is written.
+    differs: bool,
 }
 
 static STANDARD: LazyLock<Mutex<Standard>> = LazyLock::new(|| {
     let held = Some(Vec::new());
-    Mutex::new(Standard { held, there: (0, Crc::new()), again: (0, Crc::new()) })
+    let (there, again) = ((0, Crc::new()), (0, Crc::new()));
+    Mutex::new(Standard { held, there, again, differs: false })
 });
 
 fn standard() -> MutexGuard<'static, Standard> {
@@ -76,6 +79,9 @@ impl Standard {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.differs {
+            return Err(io::Error::other(DIFFERS));
+        }
         if self.again.0 > 0 {
             return self.compare(bytes);
         }
@@ -97,7 +103,8 @@ impl Standard {
         let len = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
         seen.update(bytes.get(..len).unwrap_or(bytes));
         *left -= len as u64;
-        if *left == 0 && seen.sum() != self.there.1.sum() {
+        self.differs = *left == 0 && seen.sum() != self.there.1.sum();
+        if self.differs {
             return Err(io::Error::other(DIFFERS));
         }
         Ok(len)
@@ -329,7 +336,7 @@ fn plain_line(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{Crc, Standard, plain};
 
     #[test]
     fn messages_cannot_steer_a_terminal_and_are_not_endless() {
@@ -338,5 +345,21 @@ mod tests {
         assert!(long.len() < 900, "{}", long.len());
         assert!(long.starts_with("no `xxx") && long.ends_with("xxx`; help"));
         assert!(long.contains(" .. (999211 characters) .. "), "{long}");
+    }
+
+    #[test]
+    fn what_comes_again_is_compared_and_another_thing_is_refused_for_ever() {
+        let there = |text: &[u8]| {
+            let mut sum = Crc::new();
+            sum.update(text);
+            let again = (text.len() as u64, Crc::new());
+            Standard { held: None, there: (again.0, sum), again, differs: false }
+        };
+        let mut same = there(b"some text");
+        assert_eq!((same.write(b"some").unwrap(), same.write(b" text and").unwrap()), (4, 5));
+        assert_eq!(same.again.0, 0);
+        let mut other = there(b"some text");
+        assert_eq!(other.write(b"some").unwrap(), 4);
+        assert!(other.write(b" test").is_err() && other.write(b" test and more").is_err());
     }
 }

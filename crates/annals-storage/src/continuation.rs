@@ -12,6 +12,7 @@
 //! 2. All locks are those of the continuation's own file.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Access, Directory, Permissions, Storage, check_writable};
@@ -131,6 +132,9 @@ impl Storage for Continued {
     fn beneath(&self) -> Option<&dyn Storage> {
         Some(&*self.own)
     }
+
+    /// Both are on this machine.
+    fn drop_copies(&self, _: Range<u64>) {}
 
     fn len(&self) -> io::Result<u64> {
         let before = self.division.preface + self.division.head;

@@ -186,7 +186,8 @@ pub trait Storage: Send + Sync + Debug {
     /// # Errors
     /// `Unsupported` where the system knows no locks on parts of a file.
     fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
-        self.beneath().map_or(Ok(None), |file| file.oldest_pin(roots))
+        let file = self.beneath().ok_or(io::ErrorKind::Unsupported)?;
+        file.oldest_pin(roots)
     }
 
     /// Returns the process that holds a lock, if the system reports it, for messages. It may scan all processes:
@@ -197,7 +198,7 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Returns true if its name still refers to the file.
     fn is_linked(&self) -> io::Result<bool> {
-        self.beneath().map_or(Ok(false), |file| file.is_linked())
+        self.beneath().map_or(Ok(true), |file| file.is_linked())
     }
 
     /// True if the file may have other names than its own. This detects names that a power cut left after a removal.

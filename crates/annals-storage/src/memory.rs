@@ -65,6 +65,15 @@ impl MemoryDirectory {
         Self { names: Arc::new(Mutex::new(names.collect())), is_embedded: true }
     }
 
+    /// Refuses to change files whose bytes the program holds.
+    fn check_changeable(&self) -> io::Result<()> {
+        if !self.is_embedded {
+            return Ok(());
+        }
+        let message = "the files are bytes in the program, which can't be changed";
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+    }
+
     fn names(&self) -> MutexGuard<'_, Names> {
         // A map is whole after each of its methods, even if another thread panicked.
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
@@ -81,11 +90,15 @@ impl Directory for MemoryDirectory {
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
         check_name(name)?;
         let file = self.names().get(name).map(Arc::clone).ok_or(io::ErrorKind::NotFound)?;
+        if access == Access::Write {
+            self.check_changeable()?;
+        }
         Ok(self.handle(file, name, access))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
         check_name(name)?;
+        self.check_changeable()?;
         let mut names = self.names();
         if names.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -97,6 +110,7 @@ impl Directory for MemoryDirectory {
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
         check_name(from)?;
+        self.check_changeable()?;
         check_name(to)?;
         let mut names = self.names();
         let file = names.get(from).map(Arc::clone).ok_or(io::ErrorKind::NotFound)?;
@@ -109,6 +123,7 @@ impl Directory for MemoryDirectory {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         check_name(from)?;
+        self.check_changeable()?;
         check_name(to)?;
         let mut names = self.names();
         let file = names.get(from).map(Arc::clone).ok_or(io::ErrorKind::NotFound)?;
@@ -123,6 +138,7 @@ impl Directory for MemoryDirectory {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         check_name(name)?;
+        self.check_changeable()?;
         self.names().remove(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
@@ -163,11 +179,11 @@ impl Storage for Handle {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let bytes = self.bytes();
-        let rest = usize::try_from(offset).ok().and_then(|from| bytes.get(from..));
-        let rest = rest.unwrap_or_default();
-        let count = rest.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&rest[..count]);
-        Ok(count)
+        if let Cow::Borrowed(constant) = *bytes {
+            drop(bytes); // threads read them at the same time
+            return Ok(copy(constant, offset, buffer));
+        }
+        Ok(copy(&bytes, offset, buffer))
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -236,6 +252,14 @@ impl Drop for Handle {
     }
 }
 
+/// Copies bytes from an offset on, as far as they go; returns how many.
+fn copy(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> usize {
+    let rest = usize::try_from(offset).ok().and_then(|from| bytes.get(from..)).unwrap_or_default();
+    let count = rest.len().min(buffer.len());
+    buffer[..count].copy_from_slice(&rest[..count]);
+    count
+}
+
 /// Sets the length; a lack of memory is an error, as a full disk is, not the end of the program.
 fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
     if bytes.try_reserve(len.saturating_sub(bytes.len())).is_err() {
@@ -266,7 +290,18 @@ mod tests {
         let mut buffer = [0; 5];
         assert_eq!(file.read_at(6, &mut buffer).unwrap(), 3);
         assert_eq!(&buffer[..3], b"ged");
-        assert_eq!(file.write_at(0, b"y").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        let refused = [
+            file.write_at(0, b"y"),
+            file.set_len(0),
+            directory.open("x", Access::Write).map(drop),
+            directory.create("y").map(drop),
+            directory.link("x", "y"),
+            directory.rename("x", "y"),
+            directory.remove("x"),
+        ];
+        for refused in refused {
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        }
         assert_eq!(
             (directory.display("x"), &*directory.list().unwrap()),
             ("x in the program".to_owned(), &["x".to_owned()][..])

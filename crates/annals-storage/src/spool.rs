@@ -148,6 +148,10 @@ impl Drop for Spool {
 
 /// It is read like a file that nobody else has.
 impl Storage for Spool {
+    fn is_linked(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.end)
     }

@@ -339,6 +339,10 @@ impl Storage for Open {
         }
     }
 
+    fn oldest_pin(&self, _roots: Range<u64>) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         let there = self.remote.file(self.file.kind)?;
         Ok(there.is_some_and(|there| Arc::ptr_eq(&there, &self.file)))

@@ -1,6 +1,7 @@
 //! Reading a compressed file as if it were unpacked.
 
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layout::{BlockEntry, CompressedHead, ENTRY_LEN, HEAD_LEN, VERSION};
@@ -106,6 +107,12 @@ impl Storage for Unpacked {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.head.len)
+    }
+
+    /// Of all of it: a range has other places in the packed file.
+    fn drop_copies(&self, _: Range<u64>) {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.file.drop_copies(0..u64::MAX);
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {

@@ -39,6 +39,7 @@ impl OpenRequest<'_> {
             match self.follow(found, source, rule, begin, &looks_wrong) {
                 // Only the whole journal shows whether a commit doesn't apply.
                 Ok((survey, state, None)) if !is_damaged(&survey) => {
+                    self.check_end(found, &survey)?;
                     found.notes.append(&mut found.damage.take_findings());
                     return Ok((survey, state, image_state));
                 }
@@ -69,6 +70,7 @@ impl OpenRequest<'_> {
         let past = Past::needed(&**self.directory, self.name, &found.head.header)?;
         let source = FrameSource { past: Some(&past), storage, shown };
         let (survey, state, stopped) = self.follow(found, source, rule, begin, &looks_wrong)?;
+        self.check_end(found, &survey)?;
         found.stopped = stopped;
         // Only the whole journal shows whether it or the image is wrong.
         let is_sound = !is_damaged(&survey) && found.stopped.is_none();
@@ -79,6 +81,11 @@ impl OpenRequest<'_> {
         Ok((survey, state, image_state.or_else(|| self.image_state(found))))
     }
 
+    /// Refuses a journal that ends before a point that the image proves: no other beginning changes that.
+    fn check_end(&self, found: &OpenedImage, survey: &Survey) -> Result<()> {
+        check_end(&found.witnesses, survey, &**self.directory, self.name, &**self.storage)
+    }
+
     /// Returns the state of the image from now on; `None` if there can be none.
     pub(in crate::db) fn image_state(&self, found: &OpenedImage) -> Option<Arc<ImageState>> {
         (!self.storage.has_fixed_len()).then(|| Arc::new(ImageState::new(self, found)))
@@ -86,9 +93,6 @@ impl OpenRequest<'_> {
 
     /// Follows the journal from some segment on, and in its file as far as a survey accepts it, or as it is known to be
     /// on permanent storage; or to the commit before one that doesn't apply, which is returned, unless there is damage.
-    ///
-    /// # Errors
-    /// `Corrupt`: the journal ends before a point that the image proves.
     fn follow(
         &self,
         found: &OpenedImage,
@@ -108,11 +112,12 @@ impl OpenRequest<'_> {
             }
             let file = FrameSource { past: None, ..source };
             let (survey, ()) = file.survey(rule.after(from), looks_wrong, || ())?;
+            // It is read once more, and somebody may want to stop that.
+            source.storage.read_again();
             let mut replay = begin();
             let end = replay.advance(&source, &survey.head, hard_position(&survey))?;
             Ok((survey, replay, end))
         })?;
-        check_end(&found.witnesses, &survey, &**self.directory, self.name, &**self.storage)?;
         let (shown, &Survey { ref head, end, hard, .. }) = (source.shown, &survey);
         let stopped = match is_damaged(&survey) {
             true => None,

@@ -95,6 +95,7 @@ impl<'db> Transaction<'db> {
     #[doc(hidden)]
     pub fn end_one(&mut self) -> Result<()> {
         self.usable()?;
+        self.check_held()?;
         commit::check(&self.writing)?;
         let request = self.request();
         self.writing.writer.commit(request.level, request.time)?;
@@ -104,12 +105,24 @@ impl<'db> Transaction<'db> {
         Ok(())
     }
 
+    /// Refuses a transaction whose frames are written: what ends in it would be in the file and not in the store.
+    fn check_held(&self) -> Result<()> {
+        match self.writing.writer.held() {
+            Some(_) => Ok(()),
+            None => Err(Error::invalid(
+                "the frames of this transaction aren't held: begin it with `hold`",
+            )),
+        }
+    }
+
     /// Ends a transaction into which frames were taken: they make a proposal.
     ///
     /// # Errors
     /// `Refused` by a check.
     #[doc(hidden)]
     pub fn propose_taken(mut self, from: Point) -> Result<Proposal<'db>> {
+        self.usable()?;
+        self.check_held()?;
         self.pass_checks()?;
         let end = self.writing.writer.committed();
         Ok(Proposal { tx: self, from, end })

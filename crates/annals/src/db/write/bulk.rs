@@ -249,7 +249,10 @@ impl Transaction<'_> {
         event: &Event<'_>,
         apply: impl FnOnce(&mut Store) -> Result<()>,
     ) -> Result<()> {
-        apply(&mut self.writing.store)?;
+        self.usable()?;
+        let applied = apply(&mut self.writing.store);
+        self.broken |= applied.is_err();
+        applied?;
         self.note(event)
     }
 
@@ -274,7 +277,7 @@ impl Transaction<'_> {
             let place = Place::new(file.segment, position);
             store.add_piece(blob, offset, bytes.len(), place.0)
         });
-        self.broken = written.is_err();
+        self.broken |= written.is_err();
         written
     }
 

@@ -19,6 +19,7 @@ use crate::db::write::next_segment;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use annals_storage::step;
 
@@ -36,6 +37,8 @@ use crate::journal::{self, Head, Point, Rule, Survey, Verdict, lock, segments};
 use crate::storage::{Hold, Lock};
 use crate::{Error, ErrorKind, Result};
 
+/// How long closing waits for threads that wait for the writer's side.
+const QUEUE: Duration = Duration::from_millis(100);
 /// How often a process follows a journal that is restarted repeatedly.
 const TRIES: usize = 100;
 
@@ -59,7 +62,8 @@ pub(in crate::db) fn close_shared(db: &Inner) -> Result<()> {
         db.segment.load().take_turn()?;
         return close_as_it_is(db);
     }
-    let Some(mut writing) = db.writing.try_lock() else {
+    // Threads that waited for it find the handle closed.
+    let Ok(mut writing) = db.writer_within(QUEUE) else {
         // A transaction was forgotten (`mem::forget`): it holds this for ever, and the turn too. The next process
         // recovers its writes.
         return close_as_it_is(db);
