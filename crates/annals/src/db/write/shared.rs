@@ -9,7 +9,7 @@
 //! A turn is one transaction, or other work, of the thread that holds the writer's side. So a thread of this process
 //! that waits for that side waits for the end of the turn, too.
 //!
-//! If the name refers to another file now, the journal may continue there; see `follow`.
+//! If the name refers to another file now, the journal may continue there; see `next_segment`.
 //!
 //! The journal can also be read without the turn: frames after the last known commit are loaded as far as they verify
 //! and count.
