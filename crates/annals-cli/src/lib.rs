@@ -1,6 +1,6 @@
 //! The program `annals`: one command a file, below `commands`.
 //!
-//! It is a library so that fuzzing can reach it ([`run_script`], [`print_log`], [`import_joedb`], [`export_joedb`]);
+//! It is a library so that fuzzing can reach it ([`run_script`], [`print_log`]);
 //! nothing else may use it as one.
 //!
 //! Exit status: 0 on success, 1 after an error (printed on stderr), 2 if `check` found damage, 3 if it found a commit
@@ -15,7 +15,6 @@ mod dump;
 mod exchange;
 mod files;
 mod hints;
-mod joedb;
 mod language;
 mod new_file;
 mod notes;
@@ -202,40 +201,6 @@ pub fn print_log(
     commands::log::print(output::Output::to(output), |sink| {
         annals::inspection::scan_in(directory, name, sink)
     })
-}
-
-/// Reads the bytes of a joedb file into a new database as `annals import joedb` does, with a limit on rows of
-/// vectors; up to its checkpoint, or as far as it is readable.
-///
-/// # Errors
-/// The problem of the file.
-#[doc(hidden)]
-pub fn import_joedb(
-    bytes: &[u8],
-    max_rows: u64,
-    to_end: bool,
-    create: impl FnOnce() -> annals::Result<Database>,
-) -> annals::Result<Database> {
-    let until = if to_end { joedb::Until::End } else { joedb::Until::Checkpoint };
-    let choices = joedb::Choices { max_rows: Some(max_rows), until, lossy: false };
-    let [mut input, mut ahead] = [bytes; 2].map(std::io::Cursor::new);
-    joedb::import(&mut input, &mut ahead, choices, create).map(|(database, _)| database)
-}
-
-/// Returns the joedb file that `annals export joedb --same-bytes` makes of a file.
-///
-/// # Errors
-/// As [`annals::inspection::scan`], and those of values that joedb has no room for.
-#[doc(hidden)]
-pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec<u8>> {
-    let open = || Ok(annals::Options::new().open_read_only_in(directory, name)?.read());
-    let output = std::io::Cursor::new(Vec::new());
-    let mut plan = joedb::Plan::default();
-    annals::inspection::scan_in(directory, name, &mut plan)?;
-    let manner = joedb::Manner { same_bytes: true, ..joedb::Manner::default() };
-    let mut export = joedb::Export::new(output, name.to_owned(), plan, manner, &open)?;
-    annals::inspection::scan_in(directory, name, &mut export)?;
-    Ok(export.finish()?.0.into_inner())
 }
 
 fn run(command: &Command) -> annals::Result<Outcome> {

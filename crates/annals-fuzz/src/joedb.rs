@@ -1,9 +1,11 @@
 //! joedb files.
 
+use std::io::Cursor;
 use std::sync::Arc;
 
 use annals::Recovery;
 use annals::storage::MemoryDirectory;
+use annals_joedb::{Choices, Export, Manner, Plan, Until};
 
 use crate::content::content;
 use crate::file::{NAME, open};
@@ -40,8 +42,11 @@ pub fn joedb(input: &[u8]) {
 fn import(file: &[u8], to_end: bool) -> Option<Arc<MemoryDirectory>> {
     let directory = Arc::new(MemoryDirectory::new());
     let create = || open(&directory, Recovery::Refuse);
-    match annals_cli::import_joedb(file, MOST_ROWS, to_end, create) {
-        Ok(database) => {
+    let until = if to_end { Until::End } else { Until::Checkpoint };
+    let choices = Choices { max_rows: Some(MOST_ROWS), until, lossy: false };
+    let [mut input, mut ahead] = [file; 2].map(Cursor::new);
+    match annals_joedb::import(&mut input, &mut ahead, choices, create) {
+        Ok((database, _)) => {
             let closed = database.close();
             assert!(closed.is_ok(), "it can't be closed: {closed:?}");
             Some(directory)
@@ -54,7 +59,19 @@ fn import(file: &[u8], to_end: bool) -> Option<Arc<MemoryDirectory>> {
 }
 
 fn export(directory: &MemoryDirectory) -> Vec<u8> {
-    annals_cli::export_joedb(directory, NAME).expect("what was imported can be exported")
+    let exported = export_of(directory);
+    exported.expect("what was imported can be exported").into_inner()
+}
+
+fn export_of(directory: &MemoryDirectory) -> annals::Result<Cursor<Vec<u8>>> {
+    let open = || Ok(annals::Options::new().open_read_only_in(directory, NAME)?.read());
+    let mut plan = Plan::default();
+    annals::inspection::scan_in(directory, NAME, &mut plan)?;
+    let manner = Manner { same_bytes: true, ..Manner::default() };
+    let output = Cursor::new(Vec::new());
+    let mut export = Export::new(output, NAME.to_owned(), plan, manner, &open)?;
+    annals::inspection::scan_in(directory, NAME, &mut export)?;
+    export.finish().map(|(file, _)| file)
 }
 
 /// Returns a log without the times of commits, which are the clock's where the file has no timestamps.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use annals::Result;
+use annals_joedb::{Export, Exported, Manner, Plan};
 use clap::Args;
 
-use crate::joedb::{Export, Exported, Manner, Plan};
 use crate::new_file::NewFile;
 use crate::notes::note;
 use crate::output::{Output, count};

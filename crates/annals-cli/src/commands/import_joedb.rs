@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use annals::storage::SystemClock;
 use annals::{Level, Options, Result};
-use clap::Args;
+use annals_joedb::{Choices, Imported};
+use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
 use crate::exchange::arrival;
-use crate::joedb::{self, Choices, Imported, Until};
 use crate::output::{Output, count};
 use crate::{Outcome, files};
 
@@ -44,13 +44,34 @@ pub(crate) struct Arguments {
     max_rows: Option<u64>,
 }
 
+/// Up to where a file is imported.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Until {
+    /// Up to the last checkpoint, hard or soft, as joedb opens it
+    Checkpoint,
+    /// Up to the last hard checkpoint: what was flushed to the disk
+    Hard,
+    /// Up to the last entry that is whole, whatever the checkpoints say
+    End,
+}
+
+impl From<Until> for annals_joedb::Until {
+    fn from(until: Until) -> Self {
+        match until {
+            Until::Checkpoint => Self::Checkpoint,
+            Until::Hard => Self::Hard,
+            Until::End => Self::End,
+        }
+    }
+}
+
 /// How much memory the new database may take, in bytes: the image gets what doesn't fit.
 const MEMORY: u64 = 256 << 20;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { from, to, until, lossy, max_rows } = arguments;
-    let choices = Choices { until: *until, lossy: *lossy, max_rows: *max_rows };
+    let choices = Choices { until: (*until).into(), lossy: *lossy, max_rows: *max_rows };
     let bar = files::progress(files::length(from));
     let buffered = |bar: ProgressBar| -> Result<_> {
         Ok(BufReader::with_capacity(1 << 16, bar.wrap_read(files::open_plain(from)?)))
@@ -65,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
                 error.within(format_args!("{}: nothing was written", to.display()))
             })
         };
-        let imported = joedb::import(&mut input, &mut ahead, choices, create);
+        let imported = annals_joedb::import(&mut input, &mut ahead, choices, create);
         let (database, imported) = imported.map_err(|error| error.within(from.display()))?;
         database.close().map(|()| imported)
     });

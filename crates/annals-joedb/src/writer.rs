@@ -7,7 +7,7 @@ use annals::RowId;
 use super::format::{COMPACT_MAX, Cell, Context, Entry, HEAD, Head, Kind, Way, code};
 
 /// Writes a file.
-pub(super) struct Writer<W> {
+pub(crate) struct Writer<W> {
     output: W,
     /// Where the next byte will be in the file.
     position: u64,
@@ -17,24 +17,24 @@ pub(super) struct Writer<W> {
 }
 
 /// Returns the number of a row; `None` if the id is too large.
-pub(super) fn row_of(id: RowId) -> Option<u64> {
+pub(crate) fn row_of(id: RowId) -> Option<u64> {
     id.0.checked_add(1).filter(|&row| row <= COMPACT_MAX)
 }
 
 impl<W: Write> Writer<W> {
     /// Begins a file.
-    pub(super) fn new(mut output: W) -> io::Result<Self> {
+    pub(crate) fn new(mut output: W) -> io::Result<Self> {
         output.write_all(&Head::whole(HEAD).encode())?;
         Ok(Self { output, position: HEAD, context: Context::default(), bytes: Vec::new() })
     }
 
     /// Returns how long the file is by now, in bytes.
-    pub(super) const fn position(&self) -> u64 {
+    pub(crate) const fn position(&self) -> u64 {
         self.position
     }
 
     /// Writes an entry. The values of a vector and the bytes of a blob are for the caller to write after it.
-    pub(super) fn entry(&mut self, entry: Entry<'_>) -> io::Result<()> {
+    pub(crate) fn entry(&mut self, entry: Entry<'_>) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         self.encode(&mut bytes, entry);
@@ -113,7 +113,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes a value of a vector.
-    pub(super) fn value(&mut self, value: Cell<'_>) -> io::Result<()> {
+    pub(crate) fn value(&mut self, value: Cell<'_>) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         push_value(&mut bytes, value);
@@ -123,7 +123,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes all bytes of a reader as the bytes of a blob.
-    pub(super) fn stream(&mut self, reader: &mut dyn Read) -> io::Result<()> {
+    pub(crate) fn stream(&mut self, reader: &mut dyn Read) -> io::Result<()> {
         self.position += io::copy(reader, &mut self.output)?;
         Ok(())
     }
@@ -136,7 +136,7 @@ impl<W: Write> Writer<W> {
 
 impl<W: Write + Seek> Writer<W> {
     /// Completes the file: writes a header that marks all of it as committed. The caller must flush the file.
-    pub(super) fn finish(mut self) -> io::Result<W> {
+    pub(crate) fn finish(mut self) -> io::Result<W> {
         self.output.seek(SeekFrom::Start(0))?;
         self.output.write_all(&Head::whole(self.position).encode())?;
         Ok(self.output)
@@ -189,7 +189,7 @@ fn push_value(out: &mut Vec<u8>, value: Cell<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::joedb::reader::Reader;
+    use crate::reader::Reader;
 
     #[test]
     fn numbers_take_as_few_bytes_as_they_fit_in_and_come_back() {

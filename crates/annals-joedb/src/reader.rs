@@ -10,7 +10,7 @@ use annals::{Error, ErrorKind, Result};
 use super::format::{Cell, Context, Entry, Kind, Way, code};
 
 /// Reads the bytes between two positions.
-pub(super) struct Reader<R> {
+pub(crate) struct Reader<R> {
     input: R,
     /// Where the next byte is in the file.
     position: u64,
@@ -22,17 +22,17 @@ pub(super) struct Reader<R> {
 
 impl<R: BufRead> Reader<R> {
     /// Begins with the first entry at a position, which is where the input is.
-    pub(super) fn new(input: R, position: u64, end: u64) -> Self {
+    pub(crate) fn new(input: R, position: u64, end: u64) -> Self {
         Self { input, position, end, context: Context::default(), bytes: Vec::new() }
     }
 
     /// Returns where the next byte is in the file.
-    pub(super) const fn position(&self) -> u64 {
+    pub(crate) const fn position(&self) -> u64 {
         self.position
     }
 
     /// True if the next entry is a comment, a timestamp or a valid-data mark.
-    pub(super) fn is_at_mark(&mut self) -> Result<bool> {
+    pub(crate) fn is_at_mark(&mut self) -> Result<bool> {
         const MARKS: [u8; 3] = [code::COMMENT, code::TIMESTAMP, code::VALID_DATA];
         if self.position >= self.end {
             return Ok(false);
@@ -45,7 +45,7 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     /// `Corrupt`: it isn't one, or isn't whole; `Unsupported`: joedb doesn't read such entries any more.
-    pub(super) fn next(&mut self) -> Result<Option<Entry<'_>>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Entry<'_>>> {
         if self.position >= self.end {
             return Ok(None);
         }
@@ -127,7 +127,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads a value.
-    pub(super) fn value(&mut self, kind: Kind) -> Result<Cell<'_>> {
+    pub(crate) fn value(&mut self, kind: Kind) -> Result<Cell<'_>> {
         Ok(match kind {
             Kind::String => Cell::String(self.text()?),
             Kind::Int32 => Cell::Int32(i32::from_le_bytes(self.array()?)),
@@ -149,13 +149,13 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads `len` bytes of the values of a vector.
-    pub(super) fn cells(&mut self, len: u64) -> Result<&[u8]> {
+    pub(crate) fn cells(&mut self, len: u64) -> Result<&[u8]> {
         self.fill(len)?;
         Ok(&self.bytes)
     }
 
     /// Provides a reader of exactly `len` bytes.
-    pub(super) fn stream<T>(
+    pub(crate) fn stream<T>(
         &mut self,
         len: u64,
         take: impl FnOnce(&mut Take<&mut R>) -> Result<T>,
@@ -169,7 +169,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Skips `len` bytes.
-    pub(super) fn skip(&mut self, len: u64) -> Result<()> {
+    pub(crate) fn skip(&mut self, len: u64) -> Result<()> {
         self.stream(len, |part| io::copy(part, &mut io::sink()).map(drop).map_err(unreadable))
     }
 

@@ -9,9 +9,9 @@ use annals::{Committed, FieldNumber, Result, RowId, Schema, Sink, TableNumber};
 
 /// The summary of a history.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// By the number of an event with which a vector of several begins: how many rows it has in all.
-    pub(super) totals: BTreeMap<u64, u64>,
+    pub(crate) totals: BTreeMap<u64, u64>,
     events: u64,
     last: Option<Run>,
 }

@@ -19,7 +19,7 @@ use super::kind;
 use super::reader::Reader;
 use super::survey::{Survey, Until, left_out, survey};
 use super::times::Times;
-use crate::output::count;
+use crate::text::count;
 
 /// The weight from which a transaction is long: an entry or a value of a vector weighs 1, and so do 64 bytes of a
 /// text or of a blob. The weight of an entry doesn't depend on its encoding, so that an exported file is imported
@@ -32,24 +32,24 @@ const SPARE_ROWS: u64 = 1 << 16;
 
 /// How to import.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Choices {
+pub struct Choices {
     /// Up to where the file is imported.
-    pub(crate) until: Until,
+    pub until: Until,
     /// True if it continues when something can't be held unchanged.
-    pub(crate) lossy: bool,
+    pub lossy: bool,
     /// How many rows may be inserted as vectors, if not as many as go with the file's length.
-    pub(crate) max_rows: Option<u64>,
+    pub max_rows: Option<u64>,
 }
 
 /// The counts of an import.
 #[derive(Debug)]
-pub(crate) struct Imported {
+pub struct Imported {
     /// How many entries.
-    pub(crate) entries: u64,
+    pub entries: u64,
     /// In how many transactions.
-    pub(crate) transactions: u64,
+    pub transactions: u64,
     /// Notes for the user.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Reads a file into the empty database that `create` makes, once the whole file is known to be readable. The file is
@@ -58,7 +58,7 @@ pub(crate) struct Imported {
 /// # Errors
 /// `NotAJournal`, `Unsupported`, `Corrupt`, and the database's error for an entry that doesn't fit; all name the
 /// position. `Io`. Then the database can't be used.
-pub(crate) fn import<R: BufRead + Seek>(
+pub fn import<R: BufRead + Seek>(
     input: &mut R,
     ahead: &mut R,
     choices: Choices,

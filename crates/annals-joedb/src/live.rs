@@ -5,18 +5,18 @@ use std::ops::Range;
 
 /// The rows of one table. Takes memory for each run of ids that has gaps around it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Live {
+pub(crate) struct Live {
     /// First id and the end of each run; runs that touch are one.
     runs: BTreeMap<u64, u64>,
     /// One more than the largest id ever used.
-    pub(super) next: u64,
+    pub(crate) next: u64,
     /// How many rows were ever inserted.
-    pub(super) inserted: u64,
+    pub(crate) inserted: u64,
 }
 
 impl Live {
     /// Adds rows that weren't there.
-    pub(super) fn insert(&mut self, first: u64, count: u64) {
+    pub(crate) fn insert(&mut self, first: u64, count: u64) {
         let end = first.saturating_add(count);
         self.next = self.next.max(end);
         self.inserted = self.inserted.saturating_add(count);
@@ -28,7 +28,7 @@ impl Live {
     }
 
     /// Removes rows.
-    pub(super) fn remove(&mut self, first: u64, count: u64) {
+    pub(crate) fn remove(&mut self, first: u64, count: u64) {
         let end = first.saturating_add(count);
         while let Some((&from, &to)) =
             self.runs.range(..end).next_back().filter(|run| *run.1 > first)
@@ -44,12 +44,12 @@ impl Live {
     }
 
     /// Returns the number of rows.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.runs().map(|run| run.end - run.start).sum()
     }
 
     /// Returns the runs in order.
-    pub(super) fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.runs.iter().map(|(&from, &to)| from..to)
     }
 }

@@ -7,49 +7,49 @@
 use annals::model::Written;
 
 /// The length of the head, where the entries begin, in bytes.
-pub(super) const HEAD: u64 = 41;
+pub(crate) const HEAD: u64 = 41;
 
 /// The same, as the length of an array.
 const LEN: usize = 41;
 const _: () = assert!(LEN as u64 == HEAD);
 
 /// The version of the format.
-pub(super) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 5;
 
 /// The bytes after the version.
-pub(super) const SIGNATURE: [u8; 5] = *b"joedb";
+pub(crate) const SIGNATURE: [u8; 5] = *b"joedb";
 
 /// The largest compact number.
-pub(super) const COMPACT_MAX: u64 = (1 << 61) - 1;
+pub(crate) const COMPACT_MAX: u64 = (1 << 61) - 1;
 
 /// The first bytes of entries, except updates.
-pub(super) mod code {
-    pub(in crate::joedb) const CREATE_TABLE: u8 = 0x01;
-    pub(in crate::joedb) const DROP_TABLE: u8 = 0x02;
-    pub(in crate::joedb) const ADD_FIELD: u8 = 0x03;
-    pub(in crate::joedb) const DROP_FIELD: u8 = 0x04;
-    pub(in crate::joedb) const INSERT: u8 = 0x05;
-    pub(in crate::joedb) const DELETE: u8 = 0x06;
+pub(crate) mod code {
+    pub(crate) const CREATE_TABLE: u8 = 0x01;
+    pub(crate) const DROP_TABLE: u8 = 0x02;
+    pub(crate) const ADD_FIELD: u8 = 0x03;
+    pub(crate) const DROP_FIELD: u8 = 0x04;
+    pub(crate) const INSERT: u8 = 0x05;
+    pub(crate) const DELETE: u8 = 0x06;
     /// Inserts the row after the last one that the reader has met.
-    pub(in crate::joedb) const APPEND: u8 = 0x08;
-    pub(in crate::joedb) const COMMENT: u8 = 0x0a;
-    pub(in crate::joedb) const TIMESTAMP: u8 = 0x0b;
-    pub(in crate::joedb) const RENAME_TABLE: u8 = 0x0c;
-    pub(in crate::joedb) const RENAME_FIELD: u8 = 0x0d;
-    pub(in crate::joedb) const VALID_DATA: u8 = 0x0e;
-    pub(in crate::joedb) const INSERT_VECTOR: u8 = 0x0f;
-    pub(in crate::joedb) const CUSTOM: u8 = 0x10;
-    pub(in crate::joedb) const BLOB: u8 = 0x13;
-    pub(in crate::joedb) const DELETE_VECTOR: u8 = 0x14;
+    pub(crate) const APPEND: u8 = 0x08;
+    pub(crate) const COMMENT: u8 = 0x0a;
+    pub(crate) const TIMESTAMP: u8 = 0x0b;
+    pub(crate) const RENAME_TABLE: u8 = 0x0c;
+    pub(crate) const RENAME_FIELD: u8 = 0x0d;
+    pub(crate) const VALID_DATA: u8 = 0x0e;
+    pub(crate) const INSERT_VECTOR: u8 = 0x0f;
+    pub(crate) const CUSTOM: u8 = 0x10;
+    pub(crate) const BLOB: u8 = 0x13;
+    pub(crate) const DELETE_VECTOR: u8 = 0x14;
     /// Those that joedb once wrote, and doesn't read any more.
-    pub(in crate::joedb) const RETIRED: [u8; 4] = [0x07, 0x09, 0x11, 0x12];
+    pub(crate) const RETIRED: [u8; 4] = [0x07, 0x09, 0x11, 0x12];
     /// Four codes for each type follow: see [`Way`](super::Way).
-    pub(in crate::joedb) const UPDATES: u8 = 0x80;
+    pub(crate) const UPDATES: u8 = 0x80;
 }
 
 /// How an update says which row and field it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Table, row, field.
     Full,
     /// The last row; the field.
@@ -64,12 +64,12 @@ impl Way {
     const ALL: [Self; 4] = [Self::Full, Self::Last, Self::Next, Self::Vector];
 
     /// Returns the first byte of an update.
-    pub(super) const fn code(self, kind: Kind) -> u8 {
+    pub(crate) const fn code(self, kind: Kind) -> u8 {
         code::UPDATES + 4 * (kind.code() - 1) + 1 + self as u8
     }
 
     /// Decodes the first byte of an update.
-    pub(super) fn of_code(byte: u8) -> Option<(Self, Kind)> {
+    pub(crate) fn of_code(byte: u8) -> Option<(Self, Kind)> {
         let place = byte.checked_sub(code::UPDATES + 1)?;
         let way = Self::ALL.get(usize::from(place % 4))?;
         Some((*way, Kind::of_code(place / 4 + 1)?))
@@ -78,7 +78,7 @@ impl Way {
 
 /// A type of joedb's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     String = 1,
     Int32,
     Int64,
@@ -92,7 +92,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::String,
         Self::Int32,
         Self::Int64,
@@ -106,17 +106,17 @@ impl Kind {
     ];
 
     /// Returns the type's number.
-    pub(super) const fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         self as u8
     }
 
     /// Finds a type by its number.
-    pub(super) fn of_code(code: u8) -> Option<Self> {
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
     /// Returns joedb's word for the type.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::String => "string",
             Self::Int32 => "int32",
@@ -132,7 +132,7 @@ impl Kind {
     }
 
     /// Returns how many bytes a value takes; `None` if that isn't always the same.
-    pub(super) const fn width(self) -> Option<usize> {
+    pub(crate) const fn width(self) -> Option<usize> {
         match self {
             Self::Bool | Self::Int8 => Some(1),
             Self::Int16 => Some(2),
@@ -145,7 +145,7 @@ impl Kind {
 
 /// A value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Cell<'a> {
+pub(crate) enum Cell<'a> {
     String(&'a [u8]),
     Int32(i32),
     Int64(i64),
@@ -164,7 +164,7 @@ pub(super) enum Cell<'a> {
 
 impl Cell<'_> {
     /// Returns the value's type.
-    pub(super) const fn kind(&self) -> Kind {
+    pub(crate) const fn kind(&self) -> Kind {
         match self {
             Self::String(_) | Self::Written(_) => Kind::String,
             Self::Int32(_) => Kind::Int32,
@@ -180,7 +180,7 @@ impl Cell<'_> {
     }
 
     /// True if it equals, to the bit, the value of a new row.
-    pub(super) const fn is_zero(&self) -> bool {
+    pub(crate) const fn is_zero(&self) -> bool {
         match *self {
             Self::String(text) => text.is_empty(),
             Self::Int32(value) => value == 0,
@@ -200,7 +200,7 @@ impl Cell<'_> {
 /// One entry. Tables and fields are numbered from 1 in the order in which they were made; rows are the ids plus one,
 /// so that 0 is none.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Entry<'a> {
+pub(crate) enum Entry<'a> {
     CreateTable {
         name: &'a [u8],
     },
@@ -271,26 +271,26 @@ pub(super) enum Entry<'a> {
 
 /// The parts that an entry may leave out, since an earlier one had them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Context {
-    pub(super) table: u64,
+pub(crate) struct Context {
+    pub(crate) table: u64,
     /// The row, as in an [`Entry`].
-    pub(super) row: u64,
-    pub(super) field: u64,
+    pub(crate) row: u64,
+    pub(crate) field: u64,
 }
 
 /// The head of a file: four positions, in two pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head(pub(super) [i64; 4]);
+pub(crate) struct Head(pub(crate) [i64; 4]);
 
 impl Head {
     /// Returns the head of a file that was made in one go, and flushed, up to its end.
-    pub(super) fn whole(end: u64) -> Self {
+    pub(crate) fn whole(end: u64) -> Self {
         let [start, end] = [HEAD, end].map(|position| position.try_into().unwrap_or(i64::MAX));
         Self([start, start, end, end])
     }
 
     /// Returns the bytes.
-    pub(super) fn encode(self) -> [u8; LEN] {
+    pub(crate) fn encode(self) -> [u8; LEN] {
         let positions = self.0.into_iter().flat_map(i64::to_le_bytes);
         let mut bytes = [0; LEN];
         let all = positions.chain(VERSION.to_le_bytes()).chain(SIGNATURE);
@@ -299,7 +299,7 @@ impl Head {
     }
 
     /// Returns the last hard checkpoint, which a pair of equal positions says; the start if there is none.
-    pub(super) fn hard(self) -> u64 {
+    pub(crate) fn hard(self) -> u64 {
         let [a, b, c, d] = self.0;
         let pairs = [(a, b), (c, d)].into_iter().filter(|(one, other)| one == other);
         pairs.filter_map(|(position, _)| u64::try_from(position).ok()).fold(HEAD, u64::max)
@@ -307,7 +307,7 @@ impl Head {
 
     /// Returns the last soft checkpoint, which is a negative position, in a file of `len` bytes; the start if there
     /// is none.
-    pub(super) fn soft(self, len: u64) -> u64 {
+    pub(crate) fn soft(self, len: u64) -> u64 {
         let negative = self.0.into_iter().filter(|position| *position < 0);
         negative.map(i64::unsigned_abs).filter(|&position| position <= len).fold(HEAD, u64::max)
     }

@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::survey::pass;
 
 /// Reads ahead to the timestamps of a file, each once.
-pub(super) struct Times<R> {
+pub(crate) struct Times<R> {
     reader: Reader<R>,
     /// Where the last timestamp that was read ends, and its time.
     last: Option<(u64, Timestamp)>,
@@ -17,13 +17,13 @@ pub(super) struct Times<R> {
 
 impl<R: BufRead> Times<R> {
     /// Begins with the first entry, which is where the input is. `end` is where the last timestamp ends.
-    pub(super) fn new(input: R, end: u64) -> Self {
+    pub(crate) fn new(input: R, end: u64) -> Self {
         Self { reader: Reader::new(input, HEAD, end), last: None }
     }
 
     /// Returns the time of a transaction that ends at a position: of the first timestamp that ends there or later.
     /// Positions must not decrease.
-    pub(super) fn of(&mut self, position: u64) -> Result<Option<Timestamp>> {
+    pub(crate) fn of(&mut self, position: u64) -> Result<Option<Timestamp>> {
         loop {
             if let Some((at, time)) = self.last
                 && at >= position

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use annals::{Command, Error, Field, FieldNumber, Result, Schema, Table, TableNumber};
 
 use super::numbers::{find_field, find_table};
-use crate::output::count;
+use crate::text::count;
 
 /// A kind of thing that joedb has otherwise, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Loss {
+pub(crate) enum Loss {
     /// A field gets another type.
     Type(&'static str, &'static str),
     /// A rule about references that are deleted.
@@ -58,19 +58,19 @@ impl Loss {
 
 /// Counts losses.
 #[derive(Debug)]
-pub(super) struct Losses {
+pub(crate) struct Losses {
     is_strict: bool,
     met: BTreeMap<(Loss, TableNumber, FieldNumber), (String, u64)>,
 }
 
 impl Losses {
     /// Begins without any; if strict, each one will be an error.
-    pub(super) const fn new(is_strict: bool) -> Self {
+    pub(crate) const fn new(is_strict: bool) -> Self {
         Self { is_strict, met: BTreeMap::new() }
     }
 
     /// Counts a loss of something that has a name.
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         loss: Loss,
         place: (TableNumber, FieldNumber),
@@ -91,7 +91,7 @@ impl Losses {
     }
 
     /// Counts the loss of a command that joedb doesn't have.
-    pub(super) fn note_command(&mut self, schema: &Schema, command: &Command) -> Result<()> {
+    pub(crate) fn note_command(&mut self, schema: &Schema, command: &Command) -> Result<()> {
         const NOWHERE: FieldNumber = FieldNumber(0);
         match command {
             Command::CreateIndex { name, .. } => {
@@ -111,11 +111,11 @@ impl Losses {
     }
 
     /// Prints the noted losses, a line each.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.met.iter().map(|((loss, ..), (name, times))| loss.told(name, *times)).collect()
     }
 }
 
-pub(super) fn full_name(table: &Table, field: &Field) -> String {
+pub(crate) fn full_name(table: &Table, field: &Field) -> String {
     format!("{}.{}", table.name, field.name)
 }

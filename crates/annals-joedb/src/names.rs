@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 /// The names in the new file of tables, or of the fields of one, by number.
 #[derive(Debug)]
-pub(super) struct Names<N>(HashMap<N, String>);
+pub(crate) struct Names<N>(HashMap<N, String>);
 
 impl<N> Default for Names<N> {
     fn default() -> Self {
@@ -16,7 +16,7 @@ impl<N> Default for Names<N> {
 impl<N: Eq + Hash> Names<N> {
     /// Names a thing, which may have had another name before. Returns its name in the new file: the same, unless
     /// joedb doesn't take that, or has it already.
-    pub(super) fn give(&mut self, number: N, name: &str) -> String {
+    pub(crate) fn give(&mut self, number: N, name: &str) -> String {
         self.0.remove(&number);
         let mut free = taken_by_joedb(name);
         if self.is_used(&free) {
@@ -29,7 +29,7 @@ impl<N: Eq + Hash> Names<N> {
     }
 
     /// Frees the name of a thing that was dropped.
-    pub(super) fn drop(&mut self, number: &N) {
+    pub(crate) fn drop(&mut self, number: &N) {
         self.0.remove(number);
     }
 
@@ -39,7 +39,7 @@ impl<N: Eq + Hash> Names<N> {
 }
 
 /// Returns a name with each run of `_` as one.
-pub(super) fn taken_by_joedb(name: &str) -> String {
+pub(crate) fn taken_by_joedb(name: &str) -> String {
     let mut taken = String::with_capacity(name.len());
     for c in name.chars() {
         if c != '_' || !taken.ends_with('_') {

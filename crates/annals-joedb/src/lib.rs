@@ -4,7 +4,7 @@
 //! nothing of Annals' tables. `survey` finds the valid part of a file, and `times` its times; `kind` maps
 //! joedb's types to Annals' and back. `import` turns entries into transactions, and `export` events into entries. For
 //! export, `plan` finds events that belong together, and `live` tracks existing rows. `names` makes names valid in
-//! joedb, `unset` handles rows of zeros, and `losses` counts values that joedb can't hold.
+//! joedb, `unset` handles rows of zeros, `losses` counts values that joedb can't hold, and `text` has words for notes.
 //!
 //! The format isn't Annals': it is described in `docs/joedb.md`.
 #![deny(clippy::indexing_slicing)]
@@ -20,11 +20,12 @@ mod numbers;
 mod plan;
 mod reader;
 mod survey;
+mod text;
 mod times;
 mod unset;
 mod writer;
 
-pub(crate) use export::{Export, Exported, Manner};
-pub(crate) use import::{Choices, Imported, import};
-pub(crate) use plan::Plan;
-pub(crate) use survey::Until;
+pub use export::{Export, Exported, Manner};
+pub use import::{Choices, Imported, import};
+pub use plan::Plan;
+pub use survey::Until;

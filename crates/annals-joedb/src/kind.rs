@@ -6,7 +6,7 @@ use annals::{TableNumber, Type, ValueRef};
 use super::format::{Cell, Kind};
 
 /// Returns the type that corresponds to joedb's. `target` is the table that a reference refers to.
-pub(super) const fn to_type(kind: Kind, target: TableNumber) -> Type {
+pub(crate) const fn to_type(kind: Kind, target: TableNumber) -> Type {
     match kind {
         Kind::String => Type::String,
         Kind::Int32 => Type::Int32,
@@ -22,7 +22,7 @@ pub(super) const fn to_type(kind: Kind, target: TableNumber) -> Type {
 }
 
 /// Returns the smallest of joedb's types that has room for a type's values. (Of `uint64` only those below 2^63.)
-pub(super) fn of_type(ty: Type) -> Kind {
+pub(crate) fn of_type(ty: Type) -> Kind {
     match ty.class() {
         TypeClass::Bool => Kind::Bool,
         TypeClass::Integer { least, most } => {
@@ -44,7 +44,7 @@ pub(super) fn of_type(ty: Type) -> Kind {
 }
 
 /// True if joedb has the type itself.
-pub(super) fn is_joedbs(ty: Type) -> bool {
+pub(crate) fn is_joedbs(ty: Type) -> bool {
     match ty {
         Type::Reference(_, on_delete) => !on_delete.is_enforced(),
         ty => to_type(of_type(ty), TableNumber(0)) == ty,
@@ -52,14 +52,14 @@ pub(super) fn is_joedbs(ty: Type) -> bool {
 }
 
 /// True if zero is a text that isn't empty, as joedb's would be.
-pub(super) fn has_other_zero(ty: Type) -> bool {
+pub(crate) fn has_other_zero(ty: Type) -> bool {
     let is_text = ty.class() == TypeClass::Written || ty.is_variable();
     // joedb's zero of a reference is null, ours of a required one is row 0.
     matches!(ty, Type::Reference(..)) || is_text && !matches!(ty, Type::String | Type::Bytes)
 }
 
 /// Returns the value of a new row.
-pub(super) const fn zero(kind: Kind) -> Cell<'static> {
+pub(crate) const fn zero(kind: Kind) -> Cell<'static> {
     match kind {
         Kind::String => Cell::String(&[]),
         Kind::Int32 => Cell::Int32(0),
@@ -76,7 +76,7 @@ pub(super) const fn zero(kind: Kind) -> Cell<'static> {
 
 /// Returns joedb's value for one of a field of a type; `None` if there is none: a number that is too large. Where
 /// the bytes of a blob are is for `place` to say.
-pub(super) fn to_cell<'v>(
+pub(crate) fn to_cell<'v>(
     ty: Type,
     value: ValueRef<'v>,
     place: impl FnOnce(annals::Blob) -> Option<(u64, u64)>,

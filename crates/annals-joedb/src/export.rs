@@ -22,35 +22,35 @@ use super::numbers::{find_field, find_table, number_of, place_of, row_number};
 use super::plan::Plan;
 use super::unset::Unset;
 use super::writer::Writer;
-use crate::output::count;
+use crate::text::count;
 
 /// A table with larger ids than this, and far fewer rows, makes joedb take much memory.
 const SPARSE: u64 = 1 << 24;
 
 /// The counts of an export.
 #[derive(Debug)]
-pub(crate) struct Exported {
+pub struct Exported {
     /// How many events.
-    pub(crate) events: u64,
+    pub events: u64,
     /// Of how many transactions.
-    pub(crate) transactions: usize,
+    pub transactions: usize,
     /// Notes for the user.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// How to export.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manner {
+pub struct Manner {
     /// True if values that joedb can't hold are an error.
-    pub(crate) strict: bool,
+    pub strict: bool,
     /// True if the time of each commit is written, as a timestamp at its end.
-    pub(crate) times: bool,
+    pub times: bool,
     /// True if a row of zeros is written without its values also where the id was used before: as in joedb's files.
-    pub(crate) same_bytes: bool,
+    pub same_bytes: bool,
 }
 
 /// Takes the history of a database and writes it as a joedb file.
-pub(crate) struct Export<'o, W> {
+pub struct Export<'o, W> {
     writer: Writer<W>,
     /// The new file's name in messages.
     shown: String,
@@ -90,7 +90,10 @@ struct State {
 
 impl<'o, W: Write> Export<'o, W> {
     /// Begins a file, which messages call by this name, for a history that `plan` has seen.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    /// `Io`: the head can't be written.
+    pub fn new(
         output: W,
         shown: String,
         plan: Plan,
@@ -443,7 +446,10 @@ impl<W: Write> Sink for Export<'_, W> {
 
 impl<W: Write + Seek> Export<'_, W> {
     /// Ends the file; returns it for the caller to flush, with the counts.
-    pub(crate) fn finish(self) -> Result<(W, Exported)> {
+    ///
+    /// # Errors
+    /// `Io`: the end can't be written.
+    pub fn finish(self) -> Result<(W, Exported)> {
         let Self { writer, shown, losses, mut exported, tables, bare, .. } = self;
         exported.notes.extend(losses.lines());
         if bare > 0 {
@@ -474,7 +480,7 @@ fn to_cell<'v>(
     blobs: &HashMap<Blob, (u64, u64)>,
 ) -> Result<Cell<'v>> {
     kind::to_cell(field.ty, value, |blob| blobs.get(&blob).copied()).ok_or_else(|| {
-        let (name, what) = (full_name(table, field), crate::language::value_text(value));
+        let (name, what) = (full_name(table, field), crate::text::value_text(value));
         Error::invalid(format!("{name}: joedb's files have no room for the value {what}"))
     })
 }

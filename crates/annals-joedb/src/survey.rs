@@ -6,31 +6,31 @@ use annals::{Error, ErrorKind, Result};
 
 use super::format::{Entry, HEAD, Head, Kind, SIGNATURE, VERSION};
 use super::reader::Reader;
-use crate::output::count;
+use crate::text::count;
 
 /// Up to where a file is imported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Until {
-    /// Up to the last checkpoint, hard or soft, as joedb opens it
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// Up to the last checkpoint, hard or soft, as joedb opens it.
     #[default]
     Checkpoint,
-    /// Up to the last hard checkpoint: what was flushed to the disk
+    /// Up to the last hard checkpoint: what was flushed to the disk.
     Hard,
-    /// Up to the last entry that is whole, whatever the checkpoints say
+    /// Up to the last entry that is whole, whatever the checkpoints say.
     End,
 }
 
 /// The findings in a file.
 #[derive(Debug)]
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// The end of the valid part.
-    pub(super) end: u64,
+    pub(crate) end: u64,
     /// The end of the last checkpoint.
-    pub(super) checkpoint: u64,
+    pub(crate) checkpoint: u64,
     /// Where the last timestamp ends; where the entries begin if there is none.
-    pub(super) timed: u64,
+    pub(crate) timed: u64,
     /// Notes for the user.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Reads the head and, once, all valid entries.
@@ -38,7 +38,7 @@ pub(super) struct Survey {
 /// # Errors
 /// `NotAJournal`: it is no joedb file; `Unsupported`: it is one of another version; `Corrupt`: it is shorter than it
 /// says, or something in it is no entry.
-pub(super) fn survey(input: &mut (impl BufRead + Seek), until: Until) -> Result<Survey> {
+pub(crate) fn survey(input: &mut (impl BufRead + Seek), until: Until) -> Result<Survey> {
     let (head, len) = look_at_rest(input, until)?;
     let mut notes = Vec::new();
     let checkpoint = head.hard().max(head.soft(len));
@@ -122,7 +122,7 @@ fn there(bytes: u64) -> String {
 }
 
 /// Describes how many bytes at the end are skipped.
-pub(super) fn left_out(bytes: u64) -> String {
+pub(crate) fn left_out(bytes: u64) -> String {
     match bytes {
         1 => "the last byte was left out".to_owned(),
         _ => format!("the last {bytes} bytes were left out"),
@@ -175,7 +175,7 @@ impl Looked {
 
 /// Passes over an entry, with its values or bytes. Returns the seconds if it is a timestamp; the outer option is
 /// `None` at the end.
-pub(super) fn pass(reader: &mut Reader<impl BufRead>) -> Result<Option<Option<i64>>> {
+pub(crate) fn pass(reader: &mut Reader<impl BufRead>) -> Result<Option<Option<i64>>> {
     let Some(entry) = reader.next()? else { return Ok(None) };
     let mut seconds = None;
     match entry {

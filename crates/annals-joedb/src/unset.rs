@@ -10,23 +10,23 @@ use super::kind;
 use super::numbers::{find_field, find_table};
 
 /// Rows that were just inserted, and the fields that no event has set yet.
-pub(super) struct Unset {
-    pub(super) table: TableNumber,
-    pub(super) first: RowId,
-    pub(super) count: u64,
-    pub(super) fields: Vec<FieldNumber>,
+pub(crate) struct Unset {
+    pub(crate) table: TableNumber,
+    pub(crate) first: RowId,
+    pub(crate) count: u64,
+    pub(crate) fields: Vec<FieldNumber>,
 }
 
 impl Unset {
     /// Begins with all fields of a table.
-    pub(super) fn new(table: &Table, first: RowId, count: u64) -> Self {
+    pub(crate) fn new(table: &Table, first: RowId, count: u64) -> Self {
         let fields = table.fields.iter().map(|field| field.number).collect();
         Self { table: table.number, first, count, fields }
     }
 
     /// Begins with the fields of new rows that `count` rows of joedb don't have: all if joedb knew `reused` of these
     /// rows, else those whose zero isn't joedb's. Returns `None` if there is none.
-    pub(super) fn of_zeros(table: &Table, first: RowId, count: u64, reused: u64) -> Option<Self> {
+    pub(crate) fn of_zeros(table: &Table, first: RowId, count: u64, reused: u64) -> Option<Self> {
         let is_other = |field: &&Field| !field.nullable && kind::has_other_zero(field.ty);
         let others: Vec<_> = table.fields.iter().filter(is_other).map(|f| f.number).collect();
         match (reused, others.is_empty()) {
@@ -38,7 +38,7 @@ impl Unset {
     }
 
     /// True if an event sets a field of all these rows, and of no others; the field is then set.
-    pub(super) fn is_set_by(&mut self, schema: &Schema, event: &Event<'_>) -> Result<bool> {
+    pub(crate) fn is_set_by(&mut self, schema: &Schema, event: &Event<'_>) -> Result<bool> {
         let (table, id, field, count) = match *event {
             Event::Update { table, id, field, .. } => (table, id, field, 1),
             Event::UpdateVector { table, id, field, values } => {
