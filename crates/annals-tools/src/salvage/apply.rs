@@ -1,10 +1,7 @@
 //! Checking whether a transaction fits the state of the earlier ones.
 
 use annals::event::Event;
-use annals::store::{Store, Uniqueness};
-use annals::{
-    Blob, Error, ErrorKind, Result, RowId, Schema, TableNumber, Transaction, Type, ValueRef,
-};
+use annals::{Blob, Error, ErrorKind, Result, Schema, Transaction, Type, ValueRef};
 use annals_journal::Frame;
 
 /// The least number of bytes of the first piece of a blob in a journal.
@@ -59,7 +56,8 @@ impl Apply<'_, '_> {
         }
         let is_torn = self.is_torn;
         self.transaction.take_event(event, |store| match is_torn {
-            true => apply_checked(store, event),
+            true if store.erases(event) => store.restore(event, true),
+            true => store.apply_checked(event),
             false => store.apply(event),
         })
     }
@@ -101,46 +99,4 @@ impl Apply<'_, '_> {
         }
         self.transaction.write_piece(blob, offset, bytes)
     }
-}
-
-/// Applies an event as the writer did that made it.
-fn apply_checked(store: &mut Store, event: &Event<'_>) -> Result<()> {
-    if store.erases(event) {
-        return store.restore(event, true);
-    }
-    match *event {
-        Event::Schema(command) => store.apply_command(command),
-        Event::Insert { table, id, values } => {
-            store.insert(table, id, values, Uniqueness::AtCommit)
-        }
-        Event::Update { table, id, field, value } => store.update(table, id, field, value),
-        Event::Delete { table, id } => {
-            check_deletion(store, table, id, 1)?;
-            store.delete(table, id)
-        }
-        Event::InsertVector { table, id, count } => store.insert_vector(table, id, count, true),
-        Event::UpdateVector { table, id, field, values } => {
-            store.update_vector(table, id, field, values, true)
-        }
-        Event::DeleteVector { table, id, count } => {
-            check_deletion(store, table, id, count)?;
-            store.delete_vector(table, id, count)
-        }
-        Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
-    }
-}
-
-/// Refuses to delete rows that others refer to, which the writer would have changed before.
-fn check_deletion(store: &mut Store, table: TableNumber, id: RowId, count: u64) -> Result<()> {
-    if !store.is_referred(table) {
-        return Ok(());
-    }
-    let deletion = store.plan_deletion(table, id, count)?;
-    if deletion.nulls.is_empty() && deletion.rows.is_empty() {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "row {} can't be deleted: rows refer to it that would have been changed before",
-        id.0
-    )))
 }

@@ -186,7 +186,7 @@ impl Options {
         }
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
         if !self.shared {
-            file.past.begin();
+            file.images.last_past.begin();
         }
         let checkpoints = Arc::new(checkpoints);
         let segment = Segment {

@@ -67,10 +67,10 @@ fn finish_restarting(
 
 /// Waits until no reader pins a root of the image older than the newest.
 fn wait_for_readers(db: &Database, image_state: &ImageState, timeout: Duration) -> Result<()> {
-    db.inner().segment.load().file.past.forget();
+    db.inner().segment.load().file.images.last_past.forget();
     let begun = db.inner().clock().elapsed();
     loop {
-        db.inner().segment.load().file.exposed.release();
+        db.inner().segment.load().file.images.exposed.release();
         let working = db.inner().wait_for_backfill(image_state, timeout)?;
         let Some(oldest) = image_state.oldest_reader(&working) else { return Ok(()) };
         drop(working);
@@ -116,23 +116,19 @@ fn shrink_image(db: &Database, timeout: Duration) -> Result<u64> {
     shrunk
 }
 
-/// Acquires the lock of `working`, the lock of backfills, the writer and the turn, in this order (see
-/// `db::write::core`). The caller ends the turn.
+/// Acquires the claim, the writer, the turn and the lock of `working`, in this order (see `db::write::core`). The
+/// caller ends the turn.
 pub(in crate::db) fn claim_wholly(db: &Database, timeout: Duration) -> Result<ClaimedWholly<'_>> {
     let wait = || {
         let core = db.inner();
         core.image().map(|image_state| core.wait_for_backfill(image_state, timeout)).transpose()
     };
-    let mut working = wait()?;
-    if db.inner().sharing.is_none() {
-        // It was for not letting the writer wait; it is taken after the writer.
-        working = None;
-    }
+    // First without the others, which need not wait for a backfill; then in the order of the locks.
+    drop(wait()?);
     let Some(claimed) = shared_image::claim(db.inner(), Patience::AtMost(timeout))? else {
         return Err(Error::new(ErrorKind::Busy, format!("{}: try again", db.inner().file().name)));
     };
-    let working = if working.is_none() { wait()? } else { working };
-    Ok((working, claimed))
+    Ok((wait()?, claimed))
 }
 
 /// Joins the reports of two consecutive backfills.

@@ -9,6 +9,7 @@ use crate::db::follow::source::{FrameSource, is_damaged};
 use crate::db::follow::state::{Replay, State};
 use crate::db::follow::unapplied::{Before, Counted, MakeRoom, replay_before};
 use crate::db::follow::witness::{check_end, known};
+use crate::db::present::image_use::ImageUse;
 use crate::db::present::segment::JournalFile;
 use crate::db::progress::Watched;
 use crate::journal::{Recovery, Rule, Survey};
@@ -126,8 +127,7 @@ impl OpenRequest<'_> {
         let (storage, directory) = (Arc::clone(self.storage), Arc::clone(self.directory));
         let file = JournalFile::new(storage, head.header.segment, directory, self.name)
             .behind(source.past.map_or(0, Past::bytes))
-            .noting_in(&found.damage)
-            .with_roots_until(self.roots_until)
+            .using(ImageUse::new(&found.damage, self.roots_until))
             .knowing(head.clone());
         let point = stopped.as_ref().map_or(point, |stopped| stopped.point);
         let state = State { store: replay.finish(), point, file: Arc::new(file) };

@@ -213,7 +213,7 @@ pub(in crate::db) fn carry_out(
     };
     #[cfg(feature = "testing")]
     backfill_check::compare(working, &published.view);
-    published.file.past.forget();
+    published.file.images.last_past.forget();
     let begun = image_state.clock().elapsed();
     run.phases.install = install_soon(core, image_state, counts.bytes);
     drop((published, retiring)); // no reader of the root before

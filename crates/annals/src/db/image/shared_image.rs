@@ -1,17 +1,14 @@
 //! Backfills and images in shared mode, where any process may update the image.
 //!
 //! ```text
-//! 1. take the lock of backfills, which all processes share
+//! 1. take the claim, the lock of backfills that all processes and threads share
 //! 2. take the turn; bring in what the others committed; make the journal hard; end the turn
 //! 3. see whether the store grew from the newest root; else begin again from that root, and replay the rest
 //! 4. as ever: write what changed since that root, publish
 //! ```
 //!
-//! Nothing is spilled in shared mode. So the order of locks may be another one than that in exclusive mode; see
-//! `db::write::core`.
-//!
-//! Opening only reads the image, since other processes may be writing it: damage is left to the holder of the lock of
-//! backfills. Commits of other processes continue from step 3 on, those of this one's other threads from step 4 on.
+//! Opening only reads the image, since other processes may be writing it: damage is left to the holder of the claim.
+//! Commits of other processes continue from step 3 on, those of this one's other threads from step 4 on.
 
 use crate::db::image::{backfill, trigger};
 use crate::db::write::reopening;
@@ -45,7 +42,7 @@ pub(in crate::db) enum Patience {
     AtMost(Duration),
 }
 
-/// The lock of backfills, if others may hold it, and the writer in its turn.
+/// The claim, if others may hold it, and the writer in its turn.
 pub(in crate::db) type Claimed<'db> = (Option<Claim>, MovableGuard<'db, Writing>);
 
 /// Updates an image that other processes may be updating, too.
@@ -56,27 +53,26 @@ pub(in crate::db) fn backfill_shared(
 ) -> Result<Backfilled> {
     let image_state = db.image_state()?;
     let mut run = BackfillRun::begin(image_state, mode);
-    let mut working = lock(&image_state.working);
+    // No thread of this process waits for its backfill with more than this.
+    drop(lock(&image_state.working));
     let patience = match mode {
         BackfillMode::Passive => Patience::None,
         _ => Patience::AsEver,
     };
     let Some((_claim, writing)) = claim(db, patience)? else {
-        return Ok(run.report(BackfillOutcome::Postponed, &working));
+        return Ok(run.report(BackfillOutcome::Postponed, &lock(&image_state.working)));
     };
+    let mut working = lock(&image_state.working);
     db.forget_image_error();
     run.phases.wait = run.lap();
     let hardened = db.group.settle().and_then(|()| db.checkpoints().hard());
     shared::end_turn(db);
     hardened?;
     run.phases.harden = run.lap();
-    let done = advance_shared(db, &mut run, &mut working, writing, watch)?;
-    // The claim is acquired before `working`: it belongs to this file, so another thread that takes `working`
-    // meanwhile has it too.
-    Ok(done)
+    advance_shared(db, &mut run, &mut working, writing, watch)
 }
 
-/// Acquires the lock of backfills, then the writer and the turn; returns nothing if one of them is held and it
+/// Acquires the claim, then the writer and the turn; returns nothing if one of them is held and it
 /// may not wait. The first belongs to the current segment: a restart of the journal holds it, too.
 pub(in crate::db) fn claim(db: &Inner, patience: Patience) -> Result<Option<Claimed<'_>>> {
     loop {
@@ -112,8 +108,8 @@ pub(in crate::db) fn backfill_as_the_last(
 ) -> Result<()> {
     let Some(image_state) = db.image() else { return Ok(()) };
     let segment = db.segment.load_full();
-    let mut working = lock(&image_state.working);
     let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
+    let mut working = lock(&image_state.working);
     let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
     let newest = image_state.peek().map_or(0, reach);
     if !trigger::is_backfill_worth_it_at_close(db, newest) {

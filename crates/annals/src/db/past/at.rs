@@ -183,8 +183,8 @@ impl Present<'_> {
             return Ok(None);
         }
         let (directory, name) = (&file.directory, image_name(&file.journal));
-        let until = file.roots_until.map_or(Txid(txid), |until| until.min(Txid(txid)));
-        let found = root_before(directory, &name, header, until, self.clock, &file.damage);
+        let until = file.images.roots_until.map_or(Txid(txid), |until| until.min(Txid(txid)));
+        let found = root_before(directory, &name, header, until, self.clock, &file.images.damage);
         let Some((usable, pin)) = unless_remote(found)?.flatten() else { return Ok(None) };
         let since = Since { segment: usable.root.segment, point: usable.root.point };
         let past = Past::since(&**directory, &part.name, header, since);

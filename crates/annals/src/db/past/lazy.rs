@@ -50,7 +50,7 @@ impl Source {
     /// Returns the whole state after a transaction, through the present schema. The last one is kept for the next
     /// question, until the next backfill or restart.
     pub(in crate::db) fn whole(&self, txid: u64) -> Result<Arc<View>> {
-        let last = &self.published.file.past;
+        let last = &self.published.file.images.last_past;
         let read = (txid, self.published.view.schema().commands().len());
         if let Some(view) = last.after(read) {
             return Ok(view);

@@ -3,19 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use annals_schema::Txid;
 use arc_swap::ArcSwap;
 
+use crate::db::present::image_use::ImageUse;
 use crate::db::present::turns::{Claim, Turns};
-use crate::image::{Damage, RootPin};
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, Head, lock};
 use crate::storage::{Access, Directory, Origin, Storage};
-use crate::store::View;
-use crate::store::history::HistoryIndex;
 use crate::{Error, ErrorKind, Result};
 
 /// The current segment, which all parts of a database share.
@@ -79,7 +76,7 @@ impl Segment {
     }
 }
 
-/// The file that blobs are read from, with those before it.
+/// The file of a segment, and those before it, which blobs and histories are read from.
 #[derive(Debug)]
 pub(in crate::db) struct JournalFile {
     pub(in crate::db) storage: Arc<dyn Storage>,
@@ -100,91 +97,8 @@ pub(in crate::db) struct JournalFile {
     kept: Arc<Mutex<BTreeMap<u64, Arc<dyn Storage>>>>,
     /// Those of them that were removed, and can't be opened again.
     removed: Arc<Mutex<BTreeSet<u64>>>,
-    /// The history index as far as somebody asked for it, if that is farther than the image's.
-    pub(in crate::db) index: Mutex<Option<Noted>>,
-    pub(in crate::db) past: LastPast,
-    /// The last transaction whose roots of the image are of this journal; `None`: all are.
-    pub(in crate::db) roots_until: Option<Txid>,
-    pub(in crate::db) exposed: ExposedRoots,
-    /// The damage that its handle found in images.
-    pub(in crate::db) damage: Arc<Damage>,
-}
-
-/// The roots of the image that other machines read. They begin again with a newer one if a pin is released, so nothing
-/// waits for them.
-#[derive(Debug, Default)]
-pub(in crate::db) struct ExposedRoots(Mutex<Vec<Weak<ExposedPin>>>);
-
-/// The pin of a root that another machine reads, until it is released.
-pub(in crate::db) type ExposedPin = Mutex<Option<RootPin>>;
-
-impl ExposedRoots {
-    /// Adds a pin.
-    pub(in crate::db) fn add(&self, pin: RootPin) -> Arc<ExposedPin> {
-        let pin = Arc::new(Mutex::new(Some(pin)));
-        let mut pins = lock(&self.0);
-        pins.retain(|pin| pin.strong_count() > 0);
-        pins.push(Arc::downgrade(&pin));
-        pin
-    }
-
-    /// Releases all pins.
-    pub(in crate::db) fn release(&self) {
-        for pin in lock(&self.0).drain(..).filter_map(|pin| pin.upgrade()) {
-            *lock(&pin) = None;
-        }
-    }
-}
-
-/// The past state that was made last, with its transaction: until the next backfill. A database of one process keeps
-/// it; else another process may wait for the root of the image under it.
-#[derive(Debug, Default)]
-pub(in crate::db) struct LastPast(OnceLock<Mutex<Option<State>>>);
-
-/// A transaction, and how many commands the schema has through which the state after it is read.
-type Read = (u64, usize);
-type State = (Read, Arc<View>);
-
-impl LastPast {
-    /// Begins to keep the last state.
-    pub(in crate::db) fn begin(&self) {
-        self.0.get_or_init(Mutex::default);
-    }
-
-    /// Returns the state after a transaction, if it is the last one.
-    pub(in crate::db) fn after(&self, read: Read) -> Option<Arc<View>> {
-        let last = lock(self.0.get()?);
-        last.as_ref().filter(|(of, _)| *of == read).map(|(_, view)| Arc::clone(view))
-    }
-
-    /// Keeps a state in place of the last one, if any is kept.
-    pub(in crate::db) fn keep(&self, read: Read, view: &Arc<View>) {
-        if let Some(last) = self.0.get() {
-            *lock(last) = Some((read, Arc::clone(view)));
-        }
-    }
-
-    /// Drops the state, and the root under it.
-    pub(in crate::db) fn forget(&self) {
-        if let Some(last) = self.0.get() {
-            *lock(last) = None;
-        }
-    }
-}
-
-/// A history index that goes farther than the image's.
-#[derive(Clone, Debug)]
-pub(in crate::db) struct Noted {
-    pub(in crate::db) index: Arc<HistoryIndex>,
-    /// The root of the image whose index it replaces, because that can't be used.
-    pub(in crate::db) instead_of: Option<u64>,
-}
-
-impl Noted {
-    /// True if it replaces the index of a root.
-    pub(in crate::db) fn instead_of(&self, root: u64) -> bool {
-        self.instead_of.is_some_and(|until| root <= until)
-    }
+    /// What its handle keeps of the images of the journal.
+    pub(in crate::db) images: ImageUse,
 }
 
 /// At most this many earlier segments stay open, of those that can be opened again.
@@ -200,8 +114,7 @@ impl JournalFile {
         let name = directory.display(journal);
         let (journal, kept) = (journal.to_owned(), Arc::default());
         let (head, removed) = (OnceLock::new(), Arc::default());
-        let (index, past) = (Mutex::default(), LastPast::default());
-        let exposed = ExposedRoots::default();
+        let images = ImageUse::default();
         Self {
             storage,
             name,
@@ -213,17 +126,13 @@ impl JournalFile {
             head,
             kept,
             removed,
-            index,
-            past,
-            roots_until: None,
-            exposed,
-            damage: Arc::default(),
+            images,
         }
     }
 
-    /// Records damage of images in `damage`, the list of its handle.
-    pub(in crate::db) fn noting_in(self, damage: &Arc<Damage>) -> Self {
-        Self { damage: Arc::clone(damage), ..self }
+    /// Uses images in this way.
+    pub(in crate::db) fn using(self, images: ImageUse) -> Self {
+        Self { images, ..self }
     }
 
     /// Sets the head of the segment, which was read already.
@@ -256,19 +165,10 @@ impl JournalFile {
         Self { before, ..self }
     }
 
-    /// Uses only roots of the image up to a transaction.
-    pub(in crate::db) fn with_roots_until(self, roots_until: Option<Txid>) -> Self {
-        Self { roots_until, ..self }
-    }
-
     /// Returns a segment after this one, which ended at a position.
     pub(in crate::db) fn next(&self, storage: Arc<dyn Storage>, segment: u64, end: u64) -> Self {
         let next = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
-        let next = next.behind(self.reach(end)).noting_in(&self.damage);
-        if self.past.0.get().is_some() {
-            next.past.begin();
-        }
-        next
+        next.behind(self.reach(end)).using(self.images.of_next())
     }
 
     /// Returns a segment up to this one, as that in which a history ends. What this holds, that can read, too.
@@ -284,9 +184,9 @@ impl JournalFile {
         let storage =
             storage.map_err(|error| Error::io(format!("{name}: can't open it"), error))?;
         let earlier = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
-        let earlier = earlier.noting_in(&self.damage);
+        let earlier = earlier.using(self.images.of_earlier());
         let (kept, removed) = (Arc::clone(&self.kept), Arc::clone(&self.removed));
-        Ok(Arc::new(Self { name, kept, removed, roots_until: self.roots_until, ..earlier }))
+        Ok(Arc::new(Self { name, kept, removed, ..earlier }))
     }
 
     /// Returns how long the journal is up to a position in this segment, in bytes, including earlier segments that

@@ -4,6 +4,7 @@
 //! process that writes repeatedly waits after one that waited already. Locks vanish with their process.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::journal;
@@ -24,16 +25,22 @@ pub(in crate::db) struct Turns {
     clock: Arc<dyn Clock>,
     name: String,
     timeout: Duration,
+    /// True if a thread of this process has the claim: the lock of the file is this process's then.
+    is_claimed: Arc<AtomicBool>,
 }
 
-/// The exclusive right to update the image.
+/// The exclusive right to update the image, among processes and threads.
 #[derive(Debug)]
-pub(in crate::db) struct Claim(Arc<dyn Storage>);
+pub(in crate::db) struct Claim {
+    storage: Arc<dyn Storage>,
+    is_claimed: Arc<AtomicBool>,
+}
 
 impl Drop for Claim {
     fn drop(&mut self) {
         // It could fail only if the file weren't open; and then the lock is released too.
-        let _ = self.0.unlock(Lock::Backfill);
+        let _ = self.storage.unlock(Lock::Backfill);
+        self.is_claimed.store(false, Ordering::Release);
     }
 }
 
@@ -45,7 +52,7 @@ impl Turns {
         timeout: Duration,
     ) -> Self {
         let (storage, clock) = (Arc::clone(storage), Arc::clone(clock));
-        Self { storage, clock, name: name.to_owned(), timeout }
+        Self { storage, clock, name: name.to_owned(), timeout, is_claimed: Arc::default() }
     }
 
     /// Makes the same state for another segment of the journal.
@@ -71,8 +78,8 @@ impl Turns {
     ) -> Result<()> {
         let begun = self.clock.elapsed();
         // Doesn't wait if no other process waits: then the turn lock is free as well.
-        self.wait_for(Lock::Turn, begun, timeout, is_wanted)?;
-        let taken = self.wait_for(Lock::Tail, begun, timeout, is_wanted);
+        self.wait_for(|| self.try_lock(Lock::Turn), begun, timeout, is_wanted)?;
+        let taken = self.wait_for(|| self.try_lock(Lock::Tail), begun, timeout, is_wanted);
         let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
         taken?;
         let_go.inspect_err(|_| self.end())
@@ -97,16 +104,21 @@ impl Turns {
 
     /// Acquires the lock for updating the image: at once, or not at all; or waits up to a timeout.
     pub(in crate::db) fn claim_image(&self, waits: Option<Duration>) -> Result<Option<Claim>> {
-        let claim = || Some(Claim(Arc::clone(&self.storage)));
-        if self.try_lock(Lock::Backfill)? {
+        let claim = || {
+            let (storage, is_claimed) = (Arc::clone(&self.storage), Arc::clone(&self.is_claimed));
+            Some(Claim { storage, is_claimed })
+        };
+        if self.try_claim()? {
             return Ok(claim());
         }
         let Some(timeout) = waits else { return Ok(None) };
-        match self.wait_for(Lock::Backfill, self.clock.elapsed(), timeout, &|| true) {
+        match self.wait_for(|| self.try_claim(), self.clock.elapsed(), timeout, &|| true) {
             Err(error) if error.kind() == ErrorKind::Busy => {
-                let holder = self.storage.holder(Lock::Backfill);
-                let who = holder
-                    .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+                let who = match self.storage.holder(Lock::Backfill) {
+                    _ if self.is_claimed.load(Ordering::Acquire) => "another thread".to_owned(),
+                    Some(pid) => format!("process {pid}"),
+                    None => "another process".to_owned(),
+                };
                 let name = &self.name;
                 Err(Error::new(
                     ErrorKind::Busy,
@@ -120,6 +132,15 @@ impl Turns {
         }
     }
 
+    fn try_claim(&self) -> Result<bool> {
+        if self.is_claimed.swap(true, Ordering::Acquire) {
+            return Ok(false);
+        }
+        let locked = self.try_lock(Lock::Backfill);
+        self.is_claimed.store(matches!(locked, Ok(true)), Ordering::Release);
+        locked
+    }
+
     /// Lets the next one write.
     pub(in crate::db) fn end(&self) {
         // It could fail only if the file weren't open; and then the lock is released too.
@@ -128,13 +149,13 @@ impl Turns {
 
     fn wait_for(
         &self,
-        which: Lock,
+        try_lock: impl Fn() -> Result<bool>,
         begun: Duration,
         timeout: Duration,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<()> {
         let [mut pause, longest] = PAUSES;
-        while !self.try_lock(which)? {
+        while !try_lock()? {
             if !is_wanted() {
                 let message = format!("{}: nobody waits for the turn any more", self.name);
                 return Err(Error::new(ErrorKind::Cancelled, message));

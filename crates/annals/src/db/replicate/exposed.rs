@@ -14,7 +14,7 @@ use annals_schema::Txid;
 
 use crate::Result;
 use crate::db::follow::witness::identity;
-use crate::db::present::segment::{ExposedPin, ExposedRoots};
+use crate::db::present::image_use::{ExposedPin, ExposedRoots};
 use crate::db::present::snapshot::Published;
 use crate::image::{Exposed, Identity, Image, image_name};
 use crate::journal::format::Header;
@@ -178,6 +178,6 @@ impl Source {
         let identity: Identity = identity(file.head()?);
         let (directory, name) = (&file.directory, image_name(&file.journal));
         let exposed = Image::expose(directory, &name, &identity, &SystemClock)?;
-        Ok(exposed.map(|exposed| ExposedFile::of_image(exposed, &file.exposed)))
+        Ok(exposed.map(|exposed| ExposedFile::of_image(exposed, &file.images.exposed)))
     }
 }

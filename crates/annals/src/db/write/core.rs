@@ -1,15 +1,14 @@
 //! The state that threads of an open database share: the writer's side, the published view, the image.
 //!
 //! ```text
-//! order of locks:   writing ─► the lock of backfills (`ImageState::working`) ─► what is inside of image and group
-//! in shared mode:   the lock of backfills ─► the image's claim among processes ─► writing ─► turn
+//! order of locks:   claim ─► writing ─► turn ─► working ─► what is inside of image and group
 //! ```
 //!
-//! A transaction that spills has the writer's side, and waits for the lock of backfills. So no holder of that waits
+//! `working` (of `ImageState`) is held by what writes the image; claim and turn are of shared mode, among processes
+//! and threads. A transaction that spills has the writer's side, and waits for `working`. So no holder of that waits
 //! for a transaction: a full backfill and a restart take the writer's side first, a passive backfill only tries to.
-//! In shared mode nothing spills, and no transaction waits for a backfill, but only tries that lock (closing the last
-//! handle has all to itself): there a backfill waits for other processes before it takes the writer's side, for the
-//! threads of this one would wait for them, too.
+//! Who needs a lock out of this order tries it, or waits for a moment. In shared mode nothing spills: there who has
+//! the claim finds `working` free, and waits for the other processes before the threads of this one wait for it.
 
 use annals_storage::sync::{MovableGuard, MovableMutex, try_lock};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -208,7 +207,7 @@ impl Core {
             let name = &self.segment.load().file.name;
             Error::new(
                 ErrorKind::Unsupported,
-                match self.segment.load().file.roots_until {
+                match self.segment.load().file.images.roots_until {
                     None => format!(
                         "{name}: a raw device has no image to update: each opening replays the whole journal; use a \
                          regular file to have one"

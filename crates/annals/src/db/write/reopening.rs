@@ -93,7 +93,7 @@ pub(in crate::db) fn leave_lost(
     }
     let noted = damage.begin_opening();
     // It may lie over the lost page.
-    writing.file.past.forget();
+    writing.file.images.last_past.forget();
     let is_behind = core.group.published().view.root() != image_state.newest();
     // The directory of a root doesn't have the pages that were spilled since.
     let is_under = working.spill.is_some() || !working.is_sound()?;

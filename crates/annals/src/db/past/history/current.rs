@@ -13,7 +13,7 @@ use crate::db::past::history::about::{About, damaged, table_key};
 use crate::db::past::history::collect::Collector;
 use crate::db::past::history::files::Files;
 use crate::db::past::history::schema::schema_of;
-use crate::db::present::segment::Noted;
+use crate::db::present::image_use::Noted;
 use crate::db::present::snapshot::Published;
 use crate::db::progress::check_wanted;
 use crate::journal::lock;
@@ -65,7 +65,8 @@ impl Current {
     pub(in crate::db) fn up_to(files: &Files, published: &Published) -> Result<Self> {
         let there = published.view.history_index();
         // One that was noted over another root is of no use: its nodes aren't in this one.
-        let noted = lock(&files.file.index).clone().filter(|noted| noted.index.is_over(there));
+        let noted =
+            lock(&files.file.images.index).clone().filter(|noted| noted.index.is_over(there));
         let is_instead =
             noted.as_ref().is_some_and(|noted| noted.instead_of(published.view.root()));
         let known = noted.map(|noted| Self::of(&noted.index)).transpose()?.flatten();
@@ -94,7 +95,7 @@ impl Current {
 
     fn note(&self, files: &Files, instead_of: Option<u64>) {
         let index = Arc::clone(&self.index);
-        *lock(&files.file.index) = Some(Noted { index, instead_of });
+        *lock(&files.file.images.index) = Some(Noted { index, instead_of });
     }
 
     /// True if it ends before some files end.
