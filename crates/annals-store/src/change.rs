@@ -93,7 +93,7 @@ impl Store {
             self.doubts.note_filled(number, None, id.0..id.0 + 1);
         }
         if refers && uniqueness.is_some() {
-            self.note_references_of(number, id)?;
+            self.note_references(number, None, id.0..id.0 + 1, true)?;
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Store {
         values: &[ValueRef<'_>],
         uniqueness: Uniqueness,
     ) -> Result<()> {
-        let suspects = self.suspects.len();
+        let suspects = self.doubts.keys.len();
         let Some(table) = self.working.tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = self.working.indexes.get(number) else { continue };
@@ -122,11 +122,11 @@ impl Store {
                 continue;
             };
             if uniqueness == Uniqueness::AtOnce {
-                self.suspects.truncate(suspects);
+                self.doubts.keys.truncate(suspects);
                 let key = key_values(index, |field| given(values, field))?;
                 return Err(duplicate(&self.working, number, holder, None, key));
             }
-            self.suspects.push((number, self.key.as_slice().into()));
+            self.doubts.keys.push((number, self.key.as_slice().into()));
         }
         Ok(())
     }
@@ -216,8 +216,8 @@ impl Store {
         let ids = id.0..id.0 + 1;
         // A known update fills a field, too: salvage checks the commit of those.
         self.doubts.note_filled(number, Some(field), ids.clone());
-        if watch {
-            self.note_reference(number, field, place, ids, value)?;
+        if watch && matches!(value, ValueRef::Reference(_)) {
+            self.note_references(number, Some(place), ids, true)?;
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Store {
         new: NewValue<'_>,
         watch: bool,
     ) -> Result<()> {
-        let Self { working, previous, key, old_key, epoch, .. } = self;
+        let Self { working, previous, doubts, key, old_key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -249,7 +249,7 @@ impl Store {
                 continue;
             }
             if watch && counts && index.holder(key)?.is_some() {
-                self.suspects.push((number, key.as_slice().into()));
+                doubts.keys.push((number, key.as_slice().into()));
             }
             key::encode_id(old_key, id);
             key::encode_id(key, id);
@@ -294,13 +294,24 @@ impl Store {
         Err(Error::new(ErrorKind::Unsupported, reason).within(ONLY_READ))
     }
 
+    /// Fails if a constraint is violated that only the commit can check: kind `Unique` as
+    /// [`check_unique`](Self::check_unique), else `Reference`, if an enforced reference that this transaction set, or
+    /// whose row it deleted, is dangling.
+    ///
+    /// Cost: a lookup for each doubtful key and reference. For rows that `restrict` protects it is one in an index that
+    /// begins with the reference; without one, a scan of the referring table.
+    pub fn check_constraints(&self) -> Result<()> {
+        self.check_unique()?;
+        self.check_references()
+    }
+
     /// Fails (kind `Unique`) if keys that this transaction wrote are duplicates. To call before commit. Costs a
     /// lookup for each key that was a duplicate at some time in the transaction; with very many, a scan of the index.
     pub fn check_unique(&self) -> Result<()> {
-        for &number in &self.suspect_indexes {
+        for &number in &self.doubts.indexes {
             self.check_whole_index(number)?;
         }
-        for (number, key) in &self.suspects {
+        for (number, key) in &self.doubts.keys {
             let Some(index) = self.working.indexes.get(*number) else { continue };
             if let Some((a, b)) = index.holders(key)? {
                 return Err(same_key(&self.working, *number, a, b));
@@ -430,7 +441,7 @@ pub(super) fn bad_value(
     field: FieldNumber,
     value: &ValueRef<'_>,
 ) -> Error {
-    let Some(field) = view.schema.table(number).and_then(|table| table.field(field)) else {
+    let Some(field) = view.field(number, field) else {
         return Error::invalid("there is no such field");
     };
     let what = if let Some(what) = no_blob(value).filter(|_| field.accepts(*value)) {

@@ -1,13 +1,13 @@
 //! Executing the store's invariants.
 
-use annals_schema::{FieldNumber, RowId, TableNumber, Type, ValueRef};
+use annals_schema::{FieldNumber, TableNumber, ValueRef};
 
 use crate::View;
 use crate::change::same_key;
-use crate::columns::column::Column;
+use crate::enforcement::Reference;
 use crate::index::key;
 use crate::index::tree::IndexTree;
-use crate::reference::{Referrer, number_in, target_of};
+use crate::reference::{referrers, target_of};
 use crate::table::Table;
 use crate::{Error, Result};
 
@@ -59,7 +59,9 @@ impl View {
         }
         self.check_referrers(schema)?;
         for column in table.columns.iter().filter(|c| target_of(c.ty()).is_some()) {
-            if let Some((row, to)) = self.dangling(table, column).next().transpose()? {
+            if let Some(Reference { to, row }) =
+                self.dangling(table, column, 0..u64::MAX).next().transpose()?
+            {
                 return wrong(format!(
                     "row {row} refers to row {to} of another, which isn't there"
                 ));
@@ -81,7 +83,7 @@ impl View {
         for (table, schema) in self.tables.iter().zip(self.schema.tables()) {
             for column in &table.columns {
                 let mut count = 0;
-                for row in self.dangling(table, column) {
+                for row in self.dangling(table, column, 0..u64::MAX) {
                     row?;
                     count += 1;
                 }
@@ -93,41 +95,12 @@ impl View {
         Ok(found)
     }
 
-    /// Returns the rows with a dangling reference in a column, and its target.
-    fn dangling<'v>(
-        &'v self,
-        table: &'v Table,
-        column: &'v Column,
-    ) -> impl Iterator<Item = Result<(u64, u64)>> + use<'v> {
-        let target = match column.ty() {
-            Type::Reference(target, _) => Some(target),
-            _ => None,
-        };
-        let rows = target.into_iter().flat_map(|to| table.rows.iter().map(move |row| (to, row)));
-        let dangles = move |target, id: RowId, slot| match number_in(column, slot)? {
-            Some(to) if !self.has_row(target, to)? => Ok(Some((id.0, to))),
-            _ => Ok(None),
-        };
-        rows.filter_map(move |(target, row)| {
-            row.and_then(|(id, slot)| dangles(target, id, slot)).transpose()
-        })
-    }
-
     /// Checks that a table has the enforced references to it.
     fn check_referrers(&self, schema: &annals_schema::Table) -> Result<()> {
         let Some(table) = self.tables.get(schema.number.0 as usize) else { return Ok(()) };
-        let mut expected = Vec::new();
-        for from in self.schema.tables() {
-            for field in &from.fields {
-                if let Some((to, rule)) = target_of(field.ty)
-                    && to == schema.number
-                {
-                    expected.push(Referrer { table: from.number, field: field.number, rule });
-                }
-            }
-        }
-        let known = |referrer| table.referrers.contains(referrer);
-        if expected.len() == table.referrers.len() && expected.iter().all(known) {
+        let mut expected = referrers(&self.schema);
+        expected.retain(|(to, _)| *to == schema.number);
+        if expected.iter().map(|(_, referrer)| referrer).eq(&table.referrers) {
             return Ok(());
         }
         wrong("it doesn't know the references that lead to it")

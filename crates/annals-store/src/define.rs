@@ -102,14 +102,12 @@ impl Store {
             let fetched = column.get(slot)?;
             let ValueRef::Enum(value) = fetched.as_ref() else { continue };
             if value.number() == variant {
-                let owner = self.working.schema.table(number);
-                let field = owner.and_then(|owner| owner.field(field));
                 return Err(Error::invalid(format!(
                     "cannot drop variant `{value}`: row {} of `{}` has it in `{}`; give that row another one \
                      first",
                     row.0,
                     self.working.table_name(number),
-                    field.map_or("?", |field| &field.name),
+                    self.working.field_name(number, field),
                 )));
             }
         }
@@ -118,8 +116,7 @@ impl Store {
 
     /// Sets the variants of a column to those that its field has in the schema.
     fn set_variants(&mut self, number: TableNumber, field: FieldNumber) {
-        let owner = self.working.schema.table(number);
-        let ty = owner.and_then(|owner| owner.field(field)).map(|field| field.ty);
+        let ty = self.working.field(number, field).map(|field| field.ty);
         if let (Some(ty), Some(table)) = (ty, self.working.tables.get_mut(number.0 as usize)) {
             let table = table.make_mut();
             let column = table.columns.iter_mut().find(|column| column.field() == field);
@@ -169,8 +166,8 @@ impl Store {
         }
         self.working.indexes.remove(number);
         // Keys that were twice in it don't matter any more.
-        self.suspects.retain(|(index, _)| *index != number);
-        self.suspect_indexes.retain(|index| *index != number);
+        self.doubts.keys.retain(|(index, _)| *index != number);
+        self.doubts.indexes.retain(|index| *index != number);
     }
 
     /// Adds the column of the last field of a table.

@@ -9,16 +9,16 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use annals_schema::{FieldNumber, OnDelete, RowId, TableNumber, Type, ValueRef};
+use annals_schema::{FieldNumber, OnDelete, RowId, TableNumber, ValueRef};
 
 use crate::Result;
 use crate::btree;
 use crate::change::single_row;
 use crate::columns::column::Column;
+use crate::enforcement::Reference;
 use crate::index::key;
 use crate::index::tree::IndexTree;
-use crate::reference::{Referrer, number_in, target_of};
-use crate::table::Table;
+use crate::reference::{Doubts, Referrer, number_in, target_of};
 use crate::{Store, View};
 
 /// The changes of a deletion besides the requested rows.
@@ -33,16 +33,6 @@ pub struct Deletion {
 
 /// A lookup in an index costs about as much as reading this many rows.
 const LOOKUP: u64 = 16;
-
-impl View {
-    /// Finds an index whose first field is a field.
-    pub(super) fn index_by(&self, table: TableNumber, field: FieldNumber) -> Option<&IndexTree> {
-        let table = self.tables.get(table.0 as usize)?;
-        let at = table.place_of(field)?;
-        let mut indexes = table.indexes.iter().filter_map(|&number| self.indexes.get(number));
-        indexes.find(|index| index.fields.first() == Some(&at)).map(|index| &**index)
-    }
-}
 
 impl IndexTree {
     /// Returns the first row whose first field, the reference of a column, refers to a row.
@@ -62,10 +52,9 @@ impl IndexTree {
 /// Finds the rows that refer to others, in one statement.
 #[derive(Debug, Default)]
 struct Finder {
-    /// For a field without an index with more than one lookup: all its references, as targets and their rows, sorted.
+    /// For a field that was scanned: all its references, sorted, if they were needed again.
     /// A deep cascade would else scan the table for each step.
-    known: HashMap<(TableNumber, FieldNumber), Vec<(u64, u64)>>,
-    scanned: HashSet<(TableNumber, FieldNumber)>,
+    known: HashMap<(TableNumber, FieldNumber), Option<Vec<Reference>>>,
 }
 
 impl Finder {
@@ -73,53 +62,66 @@ impl Finder {
     fn referring(&mut self, view: &View, referrer: Referrer, to: &[u64]) -> Result<Vec<u64>> {
         let of = (referrer.table, referrer.field);
         let mut rows = Vec::new();
-        let Some(table) = view.tables.get(of.0.0 as usize) else { return Ok(rows) };
-        let Some(column) = table.column(of.1) else { return Ok(rows) };
-        let index = view.index_by(of.0, of.1);
-        if let Some(index) = index.filter(|_| to.len() as u64 <= table.rows.len() / LOOKUP + 1) {
+        let Some(from) = view.referring_column(of.0, of.1) else { return Ok(rows) };
+        let few = to.len() as u64 <= from.table.rows.len() / LOOKUP + 1;
+        if let Some(index) = from.index.filter(|_| few) {
             for &to in to {
-                let mut entries = index.referring(column, to)?;
+                let mut entries = index.referring(from.column, to)?;
                 while let Some(id) = entries.next_with(|entry, _| key::id_of(entry))? {
                     rows.push(id.0);
                 }
             }
             return Ok(rows);
         }
-        if self.scanned.insert(of) {
-            for row in table.rows.iter() {
-                let (id, slot) = row?;
-                if number_in(column, slot)?.is_some_and(|number| to.binary_search(&number).is_ok())
-                {
-                    rows.push(id.0);
-                }
-            }
-            return Ok(rows);
-        }
+        let all = from.table.references(from.column, 0..u64::MAX);
         let known = match self.known.entry(of) {
+            Entry::Vacant(unknown) => {
+                unknown.insert(None);
+                let leads = |it: &Reference| to.binary_search(&it.to).is_ok();
+                let rows = all.filter(|it| it.as_ref().map_or(true, leads));
+                return rows.map(|it| Ok(it?.row)).collect();
+            }
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => unknown.insert(all_references(table, column)?),
         };
+        if known.is_none() {
+            let mut all = all.collect::<Result<Vec<_>>>()?;
+            all.sort_unstable();
+            *known = Some(all);
+        }
+        let known = known.as_deref().unwrap_or_default();
         for &to in to {
-            let from = known.partition_point(|&(number, _)| number < to);
+            let from = known.partition_point(|it| it.to < to);
             let rest = known.get(from..).unwrap_or_default();
-            rows.extend(rest.iter().take_while(|(number, _)| *number == to).map(|&(_, id)| id));
+            rows.extend(rest.iter().take_while(|it| it.to == to).map(|it| it.row));
         }
         Ok(rows)
     }
 }
 
-/// Returns all references of a column, as targets and their rows, sorted.
-fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
-    let mut all = Vec::new();
-    for row in table.rows.iter() {
-        let (id, slot) = row?;
-        all.extend(number_in(column, slot)?.map(|number| (number, id.0)));
-    }
-    all.sort_unstable();
-    Ok(all)
-}
-
 impl View {
+    /// Notes those of some rows that a commit must check once they are deleted, because other rows may refer to them:
+    /// all if only a scan could decide that.
+    fn keep(
+        &self,
+        doubts: &mut Doubts,
+        referrer: Referrer,
+        target: TableNumber,
+        ids: &[u64],
+    ) -> Result<()> {
+        let from = self.referring_column(referrer.table, referrer.field);
+        let index = from.and_then(|from| Some((from.index?, from.column)));
+        for &id in ids {
+            let may_lead = match index {
+                Some((index, column)) => index.first_referring(column, id)?.is_some(),
+                None => true,
+            };
+            if may_lead {
+                doubts.lost.add(target, id..id + 1);
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the enforced references to some rows of a table, whose ids are sorted: the table, row and field of
     /// each.
     ///
@@ -164,7 +166,6 @@ impl Store {
         let mut plan = Deletion::default();
         let mut finder = Finder::default();
         let mut steps = vec![(table, asked.clone().collect::<Vec<_>>())];
-        let mut lost = Vec::new();
         while let Some((target, ids)) = steps.pop() {
             let Some(data) = self.working.tables.get(target.0 as usize) else { continue };
             if data.single {
@@ -172,7 +173,7 @@ impl Store {
             }
             for referrer in &data.referrers {
                 if referrer.rule == OnDelete::Restrict {
-                    lost.extend(self.kept(*referrer, &ids)?.into_iter().map(|id| (target, id)));
+                    self.working.keep(&mut self.doubts, *referrer, target, &ids)?;
                     continue;
                 }
                 let rows = finder.referring(&self.working, *referrer, &ids)?;
@@ -195,7 +196,6 @@ impl Store {
         let goes = |of, row| (of == table && asked.contains(&row)) || gone.contains(&(of, row));
         plan.nulls.retain(|&(of, row, _)| !goes(of, row.0));
         self.untangle(&mut plan, table, asked)?;
-        lost.into_iter().for_each(|(table, id)| self.doubts.note_lost(table, id, 1));
         Ok(plan)
     }
 
@@ -208,7 +208,7 @@ impl Store {
         table: TableNumber,
         field: FieldNumber,
     ) -> ValueRef<'static> {
-        let column = self.working.referring_column(table, field).map(|(_, column)| column);
+        let column = self.working.referring_column(table, field).map(|from| from.column);
         let required = column.filter(|column| !column.takes_null());
         let target = required.and_then(|column| target_of(column.ty()));
         let target = target.and_then(|(target, _)| self.working.tables.get(target.0 as usize));
@@ -230,37 +230,19 @@ impl Store {
         for ((table, id), place) in gone.chain(asked) {
             let Some(data) = self.working.tables.get(table.0 as usize) else { continue };
             let Some(slot) = data.rows.find(id.0)? else { continue };
-            let fields = self.working.schema.table(table).map_or(&[][..], |table| &table.fields);
-            for field in fields {
-                let Type::Reference(target, OnDelete::Cascade | OnDelete::SetNull) = field.ty
+            for column in &data.columns {
+                let Some((target, OnDelete::Cascade | OnDelete::SetNull)) = target_of(column.ty())
                 else {
                     continue;
                 };
-                let Some(column) = data.column(field.number) else { continue };
                 let to = number_in(column, slot)?;
                 let before = to.and_then(|to| places.get(&(target, RowId(to))));
                 if before.is_some_and(|&before| before < place) {
-                    nulls.push((table, id, field.number));
+                    nulls.push((table, id, column.field()));
                 }
             }
         }
         plan.nulls.extend(nulls);
         Ok(())
-    }
-
-    /// Returns which of some deleted rows a commit must check, because other rows may refer to them. Returns all if
-    /// only a scan could decide that.
-    fn kept(&self, referrer: Referrer, ids: &[u64]) -> Result<Vec<u64>> {
-        let Referrer { table, field, .. } = referrer;
-        let index = self.working.index_by(table, field);
-        let column = self.working.referring_column(table, field);
-        let (Some(index), Some((_, column))) = (index, column) else { return Ok(ids.to_vec()) };
-        let mut kept = Vec::new();
-        for &id in ids {
-            if index.first_referring(column, id)?.is_some() {
-                kept.push(id);
-            }
-        }
-        Ok(kept)
     }
 }

@@ -2,13 +2,37 @@
 
 use std::ops::Range;
 
-use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Uuid, Value, ValueRef};
+use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Type, Uuid, Value};
 
 use crate::columns::column::Column;
-use crate::pages::cells::place;
-use crate::reference::{IdRun, Referrer, Unset, number_in, target_of};
+use crate::index::tree::IndexTree;
+use crate::reference::{Referrer, Unset, number_in, target_of};
+use crate::row_runs::RowRuns;
 use crate::table::Table;
 use crate::{Error, Result, Store, View, Violation};
+
+/// How a reference came to be dangling.
+#[derive(Clone, Copy)]
+enum Cause {
+    Set,
+    /// Its row was deleted.
+    Lost,
+}
+
+/// A column of references, and an index whose first field it is, if there is one.
+#[derive(Clone, Copy)]
+pub(super) struct Referring<'v> {
+    pub(super) table: &'v Table,
+    pub(super) column: &'v Column,
+    pub(super) index: Option<&'v IndexTree>,
+}
+
+/// A row that refers to another. Those that refer to the same one are sorted side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Reference {
+    pub(super) to: u64,
+    pub(super) row: u64,
+}
 
 impl View {
     pub(super) fn has_row(&self, table: TableNumber, id: u64) -> Result<bool> {
@@ -22,241 +46,195 @@ impl View {
         &self,
         table: TableNumber,
         field: FieldNumber,
-    ) -> Option<(&Table, &Column)> {
+    ) -> Option<Referring<'_>> {
         let table = self.tables.get(table.0 as usize)?;
-        Some((table, table.column(field)?))
+        let place = table.place_of(field)?;
+        let mut indexes = table.indexes.iter().filter_map(|&number| self.indexes.get(number));
+        let index = indexes.find(|index| index.fields.first() == Some(&place));
+        Some(Referring { table, column: table.columns.get(place)?, index: index.map(|it| &**it) })
+    }
+
+    /// Returns the dangling references in a column of rows with ids in a range.
+    pub(super) fn dangling<'v>(
+        &'v self,
+        table: &'v Table,
+        column: &'v Column,
+        ids: Range<u64>,
+    ) -> impl Iterator<Item = Result<Reference>> + use<'v> {
+        let target = match column.ty() {
+            Type::Reference(target, _) => Some(target),
+            _ => None,
+        };
+        let rows = target.map(|target| (target, table.references(column, ids)));
+        rows.into_iter().flat_map(move |(target, rows)| {
+            let dangles = move |it: Reference| Ok((!self.has_row(target, it.to)?).then_some(it));
+            rows.filter_map(move |row| row.and_then(dangles).transpose())
+        })
     }
 }
 
-/// A dangling reference.
-#[derive(Clone, Copy, Debug)]
-struct Loose {
-    table: TableNumber,
-    field: FieldNumber,
-    row: Option<u64>,
+impl Table {
+    /// Returns the references in a column of rows with ids in a range.
+    pub(super) fn references<'t>(
+        &'t self,
+        column: &'t Column,
+        ids: Range<u64>,
+    ) -> impl Iterator<Item = Result<Reference>> + use<'t> {
+        let reference = |(id, slot): (RowId, usize)| {
+            Ok(number_in(column, slot)?.map(|to| Reference { to, row: id.0 }))
+        };
+        self.rows.range(ids).filter_map(move |row| row.and_then(reference).transpose())
+    }
+}
+
+/// Makes the error of a dangling reference.
+#[cold]
+fn dangling(
+    view: &View,
+    from: Referrer,
     target: TableNumber,
-    target_row: u64,
-}
-
-impl Loose {
-    fn field_name(self, view: &View) -> &str {
-        let field = view.schema.table(self.table).and_then(|table| table.field(self.field));
-        field.map_or("?", |field| &field.name)
-    }
-
-    fn violation(self, view: &View) -> Violation {
-        let name = |table| view.table_name(table).to_owned();
-        Violation::Reference {
-            table: name(self.table),
-            row: self.row.map(RowId),
-            field: self.field_name(view).to_owned(),
-            target: name(self.target),
-            target_row: RowId(self.target_row),
-        }
-    }
-
-    /// Makes the error of a reference that was set.
-    #[cold]
-    fn set(self, view: &View) -> Error {
-        let (table, target) = (view.table_name(self.table), view.table_name(self.target));
-        let field = self.field_name(view);
-        let (row, id) = (self.row.unwrap_or_default(), self.target_row);
-        let message = format!(
-            "table `{table}`, row {row}: field `{field}` would lead to row {id} of `{target}`, which isn't \
+    row: Reference,
+    cause: Cause,
+) -> Error {
+    let Reference { row, to } = row;
+    let (table, target) = (view.table_name(from.table), view.table_name(target));
+    let field = view.field_name(from.table, from.field);
+    let message = match cause {
+        Cause::Set => format!(
+            "table `{table}`, row {row}: field `{field}` would lead to row {to} of `{target}`, which isn't \
              there; insert that row, or change or delete this one"
-        );
-        Error::violating(self.violation(view), message)
-    }
-
-    /// Makes the error of deleting the target of a reference.
-    #[cold]
-    fn lost(self, view: &View) -> Error {
-        let (table, target) = (view.table_name(self.table), view.table_name(self.target));
-        let (row, id) = (self.row.unwrap_or_default(), self.target_row);
-        let message = format!(
-            "cannot delete row {id} of `{target}`: row {row} of `{table}` refers to it (restrict); delete \
+        ),
+        Cause::Lost => format!(
+            "cannot delete row {to} of `{target}`: row {row} of `{table}` refers to it (restrict); delete \
              that row first"
-        );
-        Error::violating(self.violation(view), message)
-    }
+        ),
+    };
+    let [table, field, target] = [table, field, target].map(str::to_owned);
+    let (row, target_row) = (Some(RowId(row)), RowId(to));
+    Error::violating(Violation::Reference { table, row, field, target, target_row }, message)
 }
 
 impl Store {
-    /// Records, for the commit to check, the references of an inserted row to rows that don't exist.
-    pub(super) fn note_references_of(&mut self, number: TableNumber, id: RowId) -> Result<()> {
+    /// Records, for the commit to check, the enforced references of rows that were set: in the column at a place, or
+    /// in all of them. If `looks`, it is one row, and only its references that are dangling now are recorded. New rows
+    /// of zero values have none where a field may be null.
+    pub(super) fn note_references(
+        &mut self,
+        number: TableNumber,
+        place: Option<usize>,
+        ids: Range<u64>,
+        looks: bool,
+    ) -> Result<()> {
         let Self { working, doubts, .. } = self;
-        let Some(table) = working.tables.get(number.0 as usize) else { return Ok(()) };
-        let Some(slot) = table.rows.find(id.0)? else { return Ok(()) };
-        for column in &table.columns {
-            if let Some((target, _)) = target_of(column.ty())
-                && let Some(to) = number_in(column, slot)?
-                && !working.has_row(target, to)?
-            {
-                doubts.note_set(number, column.field(), id.0..id.0 + 1);
+        let table = working.tables.get(number.0 as usize).filter(|table| table.refers);
+        let Some(table) = table else { return Ok(()) };
+        let slot = if looks { table.rows.find(ids.start)? } else { None };
+        let columns = place.map_or(&table.columns[..], |place| {
+            table.columns.get(place..=place).unwrap_or_default()
+        });
+        for column in columns {
+            let Some((target, _)) = target_of(column.ty()) else { continue };
+            let to = slot.map_or(Ok(None), |slot| number_in(column, slot))?;
+            let is_meant = match to {
+                Some(to) => !working.has_row(target, to)?,
+                None => !looks && (place.is_some() || !column.takes_null()),
+            };
+            if is_meant {
+                doubts.set.push((number, column.field()), ids.clone());
             }
         }
         Ok(())
-    }
-
-    /// Records, for the commit to check, a reference that was set, if it is enforced and its row doesn't exist.
-    #[inline]
-    pub(super) fn note_reference(
-        &mut self,
-        table: TableNumber,
-        field: FieldNumber,
-        place: usize,
-        ids: Range<u64>,
-        value: ValueRef<'_>,
-    ) -> Result<()> {
-        if let ValueRef::Reference(to) = value
-            && let Some(target) = self.target_at(table, place)
-            && !self.working.has_row(target, to.0)?
-        {
-            self.doubts.note_set(table, field, ids);
-        }
-        Ok(())
-    }
-
-    /// Records a run of references that was set, if they are enforced: the commit checks each.
-    pub(super) fn note_run(
-        &mut self,
-        table: TableNumber,
-        field: FieldNumber,
-        place: usize,
-        ids: Range<u64>,
-    ) {
-        if self.target_at(table, place).is_some() {
-            self.doubts.note_set(table, field, ids);
-        }
     }
 
     /// Records the rows that a new required reference without a default must be set in, for the commit to check.
     pub(super) fn note_unset(&mut self, command: &Command) {
-        let Command::AddField { table: number, ty, nullable: false, default: None, .. } = *command
-        else {
+        let Command::AddField { table, ty, nullable: false, default: None, .. } = *command else {
             return;
         };
-        let Some(table) = self.working.tables.get(number.0 as usize) else { return };
-        if let Some(column) = table.columns.last()
+        let Some(data) = self.working.tables.get(table.0 as usize) else { return };
+        if let Some(column) = data.columns.last()
             && target_of(ty).is_some()
             && !column.takes_null()
-            && table.rows.len() > 0
+            && data.rows.len() > 0
         {
-            let (field, runs) = (column.field(), [(0, table.rows.next_id())].into());
-            self.doubts.unset.push(Unset { table: number, field, runs });
+            let (field, end) = (column.field(), data.rows.next_id());
+            self.doubts.unset.push(Unset { table, field, end, filled: RowRuns::default() });
         }
-    }
-
-    /// Records the required references of new rows of zero values, if they are enforced: the commit checks each.
-    pub(super) fn note_zeros(&mut self, number: TableNumber, ids: &Range<u64>) {
-        let Self { working, doubts, .. } = self;
-        let Some(table) = working.tables.get(number.0 as usize).filter(|table| table.refers) else {
-            return;
-        };
-        for column in table.columns.iter().filter(|column| !column.takes_null()) {
-            if target_of(column.ty()).is_some() {
-                doubts.note_set(number, column.field(), ids.clone());
-            }
-        }
-    }
-
-    fn target_at(&self, table: TableNumber, place: usize) -> Option<TableNumber> {
-        let table = self.working.tables.get(table.0 as usize)?;
-        target_of(table.columns.get(place)?.ty()).map(|(target, _)| target)
     }
 
     /// Fails (kind `Reference`) if an enforced reference that this transaction set, or whose row it deleted, is
-    /// dangling. To call before commit. Costs a lookup for each doubtful one. For rows that `restrict` protects it is
-    /// one in an index that begins with the reference; without one, a scan of the referring table.
+    /// dangling.
     pub fn check_references(&self) -> Result<()> {
-        for &(table, field, run) in &self.doubts.set {
-            self.check_set(table, field, run)?;
+        for ((table, field), ids) in self.doubts.set.runs() {
+            self.check_rows(*table, *field, ids.clone(), Cause::Set)?;
         }
-        for unset in &self.doubts.unset {
-            self.check_filled(unset)?;
-        }
+        self.doubts.unset.iter().try_for_each(|unset| self.check_filled(unset))?;
         let mut lost = self.doubts.lost.clone();
-        lost.sort_unstable_by_key(|(table, run)| (*table, run.first));
-        for of_table in lost.chunk_by(|a, b| a.0 == b.0) {
-            let Some(&(number, _)) = of_table.first() else { continue };
-            let Some(table) = self.working.tables.get(number.0 as usize) else { continue };
-            let restricting = table.referrers.iter().filter(|r| r.rule == OnDelete::Restrict);
-            for referrer in restricting {
-                self.check_lost(number, of_table, *referrer)?;
+        lost.merge();
+        for lost in lost.runs().chunk_by(|a, b| a.0 == b.0) {
+            let Some(&(target, _)) = lost.first() else { continue };
+            let Some(table) = self.working.tables.get(target.0 as usize) else { continue };
+            for referrer in table.referrers.iter().filter(|it| it.rule == OnDelete::Restrict) {
+                self.check_lost(lost, referrer)?;
             }
         }
         Ok(())
     }
 
-    /// Checks references of rows that may be deleted meanwhile.
-    fn check_set(&self, table: TableNumber, field: FieldNumber, run: IdRun) -> Result<()> {
+    /// Checks the references of rows that may be deleted meanwhile.
+    fn check_rows(
+        &self,
+        table: TableNumber,
+        field: FieldNumber,
+        ids: Range<u64>,
+        cause: Cause,
+    ) -> Result<()> {
         let view = &self.working;
-        let Some((data, column)) = view.referring_column(table, field) else { return Ok(()) };
-        let Some((target, _)) = target_of(column.ty()) else { return Ok(()) };
-        let mut id = run.first;
-        while let Some(first) = data.rows.first_in(id, run.end - id)? {
-            let Some((slot, len)) = data.rows.run_at(first, run.end - first)? else { break };
-            for (row, slot) in (first..).zip(slot..slot + place(len)) {
-                if let Some(to) = number_in(column, slot)?
-                    && !view.has_row(target, to)?
-                {
-                    let loose = Loose { table, field, row: Some(row), target, target_row: to };
-                    return Err(loose.set(view));
-                }
-            }
-            id = first + len;
+        let Some(from) = view.referring_column(table, field) else { return Ok(()) };
+        let Some((target, rule)) = target_of(from.column.ty()) else { return Ok(()) };
+        match view.dangling(from.table, from.column, ids).next().transpose()? {
+            Some(it) => Err(dangling(view, Referrer { table, field, rule }, target, it, cause)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks that a new required reference was set in all rows that are still there.
-    fn check_filled(&self, Unset { table, field, runs }: &Unset) -> Result<()> {
-        let view = &self.working;
-        let Some((data, _)) = view.referring_column(*table, *field) else { return Ok(()) };
-        for (&first, &end) in runs {
-            if let Some(id) = data.rows.first_in(first, end - first)? {
-                let of_table = view.schema.table(*table);
-                let name =
-                    of_table.and_then(|table| table.field(*field)).map_or("?", |it| &it.name);
+    fn check_filled(&self, unset: &Unset) -> Result<()> {
+        let (view, &Unset { table, field, end, .. }) = (&self.working, unset);
+        let Some(from) = view.referring_column(table, field) else { return Ok(()) };
+        let mut filled = unset.filled.clone();
+        filled.push((), end..end);
+        filled.merge();
+        let mut first = 0;
+        for (_, ids) in filled.runs() {
+            let missing =
+                from.table.rows.range(first..ids.start.min(end).max(first)).next().transpose()?;
+            if let Some((id, _)) = missing {
                 return Err(Error::invalid(format!(
-                    "row {id} of `{}` has no `{name}`, which is required: set it in each row, by a `custom` below \
-                     the line that adds it, or give it a default",
-                    view.table_name(*table)
+                    "row {} of `{}` has no `{}`, which is required: set it in each row, by a `custom` below the \
+                     line that adds it, or give it a default",
+                    id.0,
+                    view.table_name(table),
+                    view.field_name(table, field)
                 )));
             }
+            first = ids.end;
         }
         Ok(())
     }
 
     /// Finds references to rows of a table that were deleted.
-    fn check_lost(
-        &self,
-        target: TableNumber,
-        lost: &[(TableNumber, IdRun)],
-        referrer: Referrer,
-    ) -> Result<()> {
-        let view = &self.working;
-        let Referrer { table, field, .. } = referrer;
-        let Some((data, column)) = view.referring_column(table, field) else { return Ok(()) };
-        if let Some(index) = view.index_by(table, field) {
-            for id in lost.iter().flat_map(|(_, run)| run.first..run.end) {
-                if !view.has_row(target, id)?
-                    && let Some(row) = index.first_referring(column, id)?
-                {
-                    let row = Some(row.0);
-                    return Err(Loose { table, field, row, target, target_row: id }.lost(view));
-                }
-            }
-            return Ok(());
-        }
-        for row in data.rows.iter() {
-            let (row, slot) = row?;
-            let Some(to) = number_in(column, slot)? else { continue };
+    fn check_lost(&self, lost: &[(TableNumber, Range<u64>)], referrer: &Referrer) -> Result<()> {
+        let Referrer { table, field, .. } = *referrer;
+        let Some(from) = self.working.referring_column(table, field) else { return Ok(()) };
+        let Some(index) = from.index else {
             // If the reference itself isn't in doubt, only a row that this transaction deleted can be missing, and
             // that was checked before.
-            if !view.has_row(target, to)? {
-                let row = Some(row.0);
-                return Err(Loose { table, field, row, target, target_row: to }.lost(view));
+            return self.check_rows(table, field, 0..u64::MAX, Cause::Lost);
+        };
+        for id in lost.iter().flat_map(|(_, ids)| ids.clone()) {
+            if let Some(RowId(row)) = index.first_referring(from.column, id)? {
+                self.check_rows(table, field, row..row + 1, Cause::Lost)?;
             }
         }
         Ok(())
@@ -275,17 +253,13 @@ impl Store {
 
     /// Forgets the enforced references of a table, or of one field of it, which is about to go.
     pub(super) fn forget_referrers(&mut self, table: usize, field: Option<FieldNumber>) {
-        let Some(owner) = self.working.tables.get(table).filter(|owner| owner.refers) else {
-            return;
+        let goes = |it: &Referrer| {
+            it.table.0 as usize == table && field.is_none_or(|field| it.field == field)
         };
-        let going = owner.columns.iter().filter(|c| field.is_none_or(|field| c.field() == field));
-        let targets: Vec<_> = going.filter_map(|column| target_of(column.ty())).collect();
-        for (target, _) in targets {
-            if let Some(target) = self.working.tables.get_mut(target.0 as usize) {
-                target.make_mut().referrers.retain(|referrer| {
-                    referrer.table.0 as usize != table
-                        || field.is_some_and(|field| referrer.field != field)
-                });
+        for number in 0..self.working.tables.next() {
+            let target = self.working.tables.get_mut(number);
+            if let Some(target) = target.filter(|target| target.referrers.iter().any(goes)) {
+                target.make_mut().referrers.retain(|referrer| !goes(referrer));
             }
         }
     }
@@ -324,31 +298,5 @@ impl Store {
         let (target, target_row) = (to_table.to_owned(), *to);
         let violation = Violation::Reference { table, row: None, field, target, target_row };
         Err(Error::violating(violation, message))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reference::Doubts;
-
-    #[test]
-    fn what_is_set_again_is_looked_at_once() {
-        let mut doubts = Doubts::default();
-        let mut note = |field, first, count| {
-            doubts.note_set(TableNumber(0), FieldNumber(field), first..first + count);
-        };
-        for _ in 0..3 {
-            (0..4).for_each(|field| note(field, 10, 5));
-        }
-        note(0, 12, 5); // overlaps
-        note(0, 17, 1); // goes on
-        note(0, 11, 2); // within
-        note(1, 16, 1); // after a gap
-        note(1, 9, 1); // in front
-        let runs: Vec<_> =
-            doubts.set.iter().map(|(_, field, run)| (field.0, run.first, run.end)).collect();
-        let first = [(0, 10, 18), (1, 10, 15), (2, 10, 15), (3, 10, 15)];
-        assert_eq!(runs, [&first[..], &[(1, 16, 17), (1, 9, 10)]].concat());
     }
 }

@@ -7,6 +7,7 @@ use annals_schema::{Field, FieldNumber, RowId, TableNumber, Value, ValueRef};
 
 use crate::Result;
 use crate::change::{NewValue, no_field};
+use crate::reference::Doubts;
 use crate::view::{no_row, no_table};
 use crate::{Store, Uniqueness};
 use annals_event::{Event, Vector, has_erased, is_erased};
@@ -59,7 +60,7 @@ impl Store {
     /// True if an event has a null that only says that a value was erased.
     #[doc(hidden)]
     pub fn erases(&self, event: &Event<'_>) -> bool {
-        let field = |table, field| self.working.schema.table(table).and_then(|t| t.field(field));
+        let field = |table, field| self.working.field(table, field);
         match *event {
             Event::Insert { table, values, .. } => {
                 self.working.schema.table(table).is_some_and(|table| has_erased(table, values))
@@ -117,10 +118,11 @@ impl Store {
     /// Builds an index from the rows of its table.
     fn build_again(&mut self, number: usize) -> Result<()> {
         // They are written as keys were before.
-        let suspects = self.suspects.len();
-        self.suspects.retain(|(index, _)| *index != number);
-        if self.suspects.len() < suspects && !self.suspect_indexes.contains(&number) {
-            self.suspect_indexes.push(number);
+        let Doubts { keys, indexes, .. } = &mut self.doubts;
+        let before = keys.len();
+        keys.retain(|(index, _)| *index != number);
+        if keys.len() < before && !indexes.contains(&number) {
+            indexes.push(number);
         }
         let Some(index) = self.working.indexes.get_mut(number) else { return Ok(()) };
         let Some(table) = self.working.tables.get(index.table) else { return Ok(()) };

@@ -8,8 +8,8 @@ use crate::{Error, ErrorKind, Result, Store, Uniqueness};
 impl Store {
     /// Applies an event that is about to become history: it must be one that a transaction here could have made. So
     /// its values fit their fields, and rows that a deletion deletes or changes by enforced references were deleted or
-    /// changed by events before it. Unique keys and references are checked by [`check_unique`](Self::check_unique) and
-    /// [`check_references`](Self::check_references), at the transaction's end.
+    /// changed by events before it. [`check_constraints`](Self::check_constraints) checks unique keys and references, at
+    /// the transaction's end.
     ///
     /// # Errors
     /// Those of the statement that makes such an event. `Reference`: a deleted row is still referred to. After an
@@ -17,28 +17,11 @@ impl Store {
     #[doc(hidden)]
     pub fn apply_checked(&mut self, event: &Event<'_>) -> Result<()> {
         match *event {
-            Event::Schema(command) => self.apply_command(command),
-            Event::Insert { table, id, values } => {
-                self.insert(table, id, values, Uniqueness::AtCommit)
-            }
-            Event::Update { table, id, field, value } => self.update(table, id, field, value),
-            Event::Delete { table, id } => {
-                self.see_unreferred(table, id, 1)?;
-                self.delete(table, id)
-            }
-            Event::Blob { blob, offset, bytes, position } => {
-                self.add_piece(blob, offset, bytes.len(), position)
-            }
-            Event::InsertVector { table, id, count } => self.insert_vector(table, id, count, true),
-            Event::UpdateVector { table, id, field, values } => {
-                self.update_vector(table, id, field, values, true)
-            }
-            Event::DeleteVector { table, id, count } => {
-                self.see_unreferred(table, id, count)?;
-                self.delete_vector(table, id, count)
-            }
-            Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
+            Event::Delete { table, id } => self.see_unreferred(table, id, 1)?,
+            Event::DeleteVector { table, id, count } => self.see_unreferred(table, id, count)?,
+            _ => {}
         }
+        self.apply_event(event, true)
     }
 
     /// Fails if the deletion of rows needs further changes, which would have to be in the journal before it.

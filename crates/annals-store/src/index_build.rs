@@ -79,12 +79,12 @@ impl Store {
         watch: bool,
     ) -> Result<()> {
         let mut entries = Entries::default();
-        let Self { working, suspects, suspect_indexes, epoch, key, .. } = self;
+        let Self { working, doubts, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
-            let mut watched = watch && index.unique && !suspect_indexes.contains(&number);
+            let mut watched = watch && index.unique && !doubts.indexes.contains(&number);
             let mut noted = 0;
             for first in ids.clone().step_by(place(SORTED)) {
                 entries.fill(index, table, first..ids.end.min(first + SORTED), key)?;
@@ -93,9 +93,9 @@ impl Store {
                     let key = key_of(entry);
                     if watched && counts && (key == key_of(last) || index.holder(key)?.is_some()) {
                         let known =
-                            suspects.last().is_some_and(|(n, k)| (*n, &**k) == (number, key));
+                            doubts.keys.last().is_some_and(|(n, k)| (*n, &**k) == (number, key));
                         if !known {
-                            suspects.push((number, key.into()));
+                            doubts.keys.push((number, key.into()));
                             noted += 1;
                         }
                     }
@@ -103,8 +103,8 @@ impl Store {
                     index.make_mut().insert(entry, epoch)?;
                 }
                 if noted > SUSPECTS && noted as u64 * 16 > table.rows.len() {
-                    suspects.retain(|(suspect, _)| *suspect != number);
-                    suspect_indexes.push(number);
+                    doubts.keys.retain(|(suspect, _)| *suspect != number);
+                    doubts.indexes.push(number);
                     (watched, noted) = (false, 0);
                 }
             }

@@ -43,6 +43,7 @@ mod pieces;
 mod previous_view;
 mod reference;
 mod row;
+mod row_runs;
 mod rows;
 mod save;
 mod saved;
@@ -77,6 +78,8 @@ pub use pages::pager::{Pager, PagerUse};
 pub use pages::testing::TestImage;
 pub use past::{Past, PastRow};
 pub use row::{Cell, Row, Rows};
+#[doc(hidden)]
+pub use row_runs::RowRuns;
 pub use saved::SavedView as Saved;
 pub use savepoint::Savepoint;
 pub use vector_view::VectorView;

@@ -1,18 +1,19 @@
-//! Enforced references: the checks of a commit.
+//! What only a commit can check: enforced references, and unique keys.
 //!
 //! A committed enforced reference is never dangling. A transaction may leave one dangling for a while: it was set
-//! before its row was inserted, or a row was deleted that `restrict` protects. That is noted as a [`Doubts`], in
+//! before its row was inserted, or a row was deleted that `restrict` protects. That is noted in [`Doubts`], in
 //! runs, and checked before the commit. So are the rows of a table that got a required reference, until it is set. Rows
 //! that refer to one that is deleted are found by [`crate::deletion`].
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ops::Range;
 
-use annals_schema::{FieldNumber, OnDelete, TableNumber, Type, ValueRef};
+use annals_schema::{Command, FieldNumber, OnDelete, Schema, TableNumber, Type, ValueRef};
 
 use crate::Result;
 use crate::columns::column::Column;
 use crate::columns::fetched::Fetched;
+use crate::row_runs::RowRuns;
 
 /// An enforced reference to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,53 +23,32 @@ pub(super) struct Referrer {
     pub(super) rule: OnDelete,
 }
 
-/// Consecutive ids of rows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct IdRun {
-    pub(super) first: u64,
-    pub(super) end: u64,
-}
-
-/// The actions of a transaction that may leave an enforced reference dangling.
+/// The changes of a transaction that may violate a constraint.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubts {
-    /// References that were set to rows that weren't there.
-    pub(super) set: Vec<(TableNumber, FieldNumber, IdRun)>,
+    /// Numbers of unique indexes, and keys that a second row got.
+    pub(super) keys: Vec<(usize, Box<[u8]>)>,
+    /// Indexes with so many of them that all keys are doubtful.
+    pub(super) indexes: Vec<usize>,
+    /// References that were set to rows that weren't there, in the order in which that was noted.
+    pub(super) set: RowRuns<(TableNumber, FieldNumber)>,
     /// Rows that were deleted and that `restrict` keeps if anything refers to them.
-    pub(super) lost: Vec<(TableNumber, IdRun)>,
-    /// Required references that were added without a default, and the rows in which they aren't set yet.
+    pub(super) lost: RowRuns<TableNumber>,
+    /// Required references that were added without a default.
     pub(super) unset: Vec<Unset>,
 }
 
-/// A new required reference, and the runs of rows in which it isn't set yet: their ends, by their beginnings.
+/// A new required reference, which has to be set in each row with an id before `end`.
 #[derive(Clone, Debug)]
 pub(super) struct Unset {
     pub(super) table: TableNumber,
     pub(super) field: FieldNumber,
-    pub(super) runs: BTreeMap<u64, u64>,
+    pub(super) end: u64,
+    /// The rows in which it was set, or which were inserted with it.
+    pub(super) filled: RowRuns<()>,
 }
 
-/// How many of the last notes are searched for one that has the row or ends before it: more than a table usually has
-/// references.
-const OPEN_RUNS: usize = 4;
-
 impl Doubts {
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    pub(super) fn note_set(&mut self, table: TableNumber, field: FieldNumber, ids: Range<u64>) {
-        for (of, on, run) in self.set.iter_mut().rev().take(OPEN_RUNS) {
-            // A run that was set twice, or a part of it, is checked once.
-            let touches = run.first <= ids.start && ids.start <= run.end;
-            if (*of, *on) == (table, field) && touches {
-                run.end = run.end.max(ids.end);
-                return;
-            }
-        }
-        self.set.push((table, field, IdRun { first: ids.start, end: ids.end }));
-    }
-
     /// Records that rows have a field; `None`: all fields, since they are new.
     #[inline]
     pub(super) fn note_filled(
@@ -77,37 +57,29 @@ impl Doubts {
         field: Option<FieldNumber>,
         ids: Range<u64>,
     ) {
-        if !self.unset.is_empty() {
-            let is_meant =
-                |it: &&mut Unset| it.table == table && field.is_none_or(|field| it.field == field);
-            self.unset.iter_mut().filter(is_meant).for_each(|unset| unset.fill(&ids));
-        }
-    }
-
-    /// Records that rows were deleted.
-    pub(super) fn note_lost(&mut self, table: TableNumber, first: u64, count: u64) {
-        match self.lost.last_mut() {
-            Some((of, run)) if *of == table && run.end == first => run.end += count,
-            Some((of, run)) if *of == table && run.first == first + count => run.first = first,
-            _ => self.lost.push((table, IdRun { first, end: first + count })),
+        for unset in &mut self.unset {
+            if unset.table == table && field.is_none_or(|field| unset.field == field) {
+                unset.filled.add((), ids.clone());
+            }
         }
     }
 }
 
-impl Unset {
-    fn fill(&mut self, ids: &Range<u64>) {
-        while let Some((&first, &end)) = self.runs.range(..ids.end).next_back() {
-            if end <= ids.start {
-                return;
-            }
-            self.runs.remove(&first);
-            for (first, end) in [(first, ids.start), (ids.end, end)] {
-                if first < end {
-                    self.runs.insert(first, end);
-                }
-            }
+/// Returns the enforced references and their targets, in the order of their creation.
+pub(super) fn referrers(schema: &Schema) -> Vec<(TableNumber, Referrer)> {
+    let mut given: HashMap<TableNumber, u32> = HashMap::new();
+    let mut referrers = Vec::new();
+    for command in schema.commands() {
+        let Command::AddField { table, ty, .. } = *command else { continue };
+        let next = given.entry(table).or_default();
+        let field = FieldNumber(*next);
+        *next += 1;
+        let is_there = schema.table(table).is_some_and(|table| table.field(field).is_some());
+        if let Some((target, rule)) = target_of(ty).filter(|_| is_there) {
+            referrers.push((target, Referrer { table, field, rule }));
         }
     }
+    referrers
 }
 
 /// Returns the target of an enforced reference, and its rule.

@@ -6,7 +6,6 @@
 //!
 //! Values that follow from the schema aren't written: numbers, the table of an index, the referrers of a table.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use annals_schema::{Command, FieldNumber, IndexNumber, Schema, TableNumber};
@@ -22,7 +21,7 @@ use crate::pages::page::Epoch;
 use crate::pages::pager::Pager;
 use crate::pages::save::Saver;
 use crate::pages::unique::NoWeak;
-use crate::reference::{Referrer, target_of};
+use crate::reference::{referrers, target_of};
 use crate::saved::SavedView;
 use crate::table::Table;
 use crate::{Error, Result};
@@ -243,23 +242,6 @@ fn numbers(schema: &Schema) -> (u32, u32) {
         indexes += u32::from(matches!(command, Command::CreateIndex { .. }));
     }
     (tables, indexes)
-}
-
-/// Returns the enforced references and their targets, in the order of their creation.
-fn referrers(schema: &Schema) -> Vec<(TableNumber, Referrer)> {
-    let mut given: HashMap<TableNumber, u32> = HashMap::new();
-    let mut referrers = Vec::new();
-    for command in schema.commands() {
-        let Command::AddField { table, ty, .. } = *command else { continue };
-        let next = given.entry(table).or_default();
-        let field = FieldNumber(*next);
-        *next += 1;
-        let is_there = schema.table(table).is_some_and(|table| table.field(field).is_some());
-        if let Some((target, rule)) = target_of(ty).filter(|_| is_there) {
-            referrers.push((target, Referrer { table, field, rule }));
-        }
-    }
-    referrers
 }
 
 #[cold]

@@ -13,8 +13,6 @@ use crate::{Store, View};
 pub struct Savepoint {
     working: View,
     changed: bool,
-    suspects: Vec<(usize, Box<[u8]>)>,
-    suspect_indexes: Vec<usize>,
     doubts: Doubts,
     open_blob: Option<(Blob, u64)>,
     rest: usize,
@@ -30,8 +28,6 @@ impl Store {
         Savepoint {
             working: self.working.share(),
             changed: self.changed,
-            suspects: self.suspects.clone(),
-            suspect_indexes: self.suspect_indexes.clone(),
             doubts: self.doubts.clone(),
             open_blob: self.open_blob,
             rest: self.rest,
@@ -46,8 +42,6 @@ impl Store {
         self.previous.clear();
         self.working = savepoint.working.share();
         self.changed = savepoint.changed;
-        self.suspects.clone_from(&savepoint.suspects);
-        self.suspect_indexes.clone_from(&savepoint.suspect_indexes);
         self.doubts.clone_from(&savepoint.doubts);
         self.open_blob = savepoint.open_blob;
         if self.rest_before.is_some() {

@@ -9,7 +9,8 @@ use crate::change::{bad_id, bad_value, fits, no_field, single_row};
 use crate::columns::column::Column;
 use crate::table::Table;
 use crate::view::{no_row, no_table};
-use crate::{Error, ErrorKind, Result};
+use crate::writer::as_corrupt;
+use crate::{Error, Result};
 use crate::{Store, Values};
 use annals_event::{MAX_VECTOR, Vector};
 
@@ -36,7 +37,7 @@ impl Store {
         self.check_free(table, id, count)?;
         self.add_rows(table, id, count)?;
         if watch {
-            self.note_zeros(table, &(id.0..id.0 + count));
+            self.note_references(table, None, id.0..id.0 + count, false)?;
         }
         self.index_run(table.0 as usize, id.0..id.0 + count, None, watch)
     }
@@ -155,8 +156,7 @@ impl Store {
     }
 
     fn name_of(&self, table: TableNumber, field: FieldNumber) -> String {
-        let schema = self.working.schema.table(table);
-        let field = schema.and_then(|table| table.field(field)).map_or("?", |field| &field.name);
+        let field = self.working.field_name(table, field);
         format!("table `{}`, field `{field}`", self.working.table_name(table))
     }
 
@@ -176,7 +176,7 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
-        self.note_zeros(number, &(id.0..id.0 + count));
+        self.note_references(number, None, id.0..id.0 + count, false)?;
         self.index_run(number.0 as usize, id.0..id.0 + count, None, true)
     }
 
@@ -193,11 +193,7 @@ impl Store {
         count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        self.insert_columns(number, first, count, columns).map_err(|error| match error.kind() {
-            ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
-            _ if error.is_remote() => error,
-            _ => Error::corrupt(error.to_string()),
-        })
+        self.insert_columns(number, first, count, columns).map_err(as_corrupt)
     }
 
     fn insert_columns(
@@ -238,7 +234,7 @@ impl Store {
         values: Vector<'_>,
     ) -> Result<()> {
         if let Some((place, ids)) = self.write_rows(number, field, id, values, true)? {
-            self.note_run(number, field, place, ids);
+            self.note_references(number, Some(place), ids, false)?;
         }
         Ok(())
     }
@@ -262,7 +258,7 @@ impl Store {
         self.write_rows(number, field, id, values, false)?;
         self.index_run(at, ids.clone(), Some(place), watch)?;
         if watch {
-            self.note_run(number, field, place, ids);
+            self.note_references(number, Some(place), ids, false)?;
         }
         Ok(())
     }
@@ -325,7 +321,7 @@ fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Uniqueness, View};
+    use crate::{ErrorKind, Uniqueness, View};
     use annals_schema::{Command, Type};
 
     const TABLE: TableNumber = TableNumber(0);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{FieldNumber, IndexNumber, RowId, Schema, TableNumber};
+use annals_schema::{Field, FieldNumber, IndexNumber, RowId, Schema, TableNumber};
 
 use crate::blobs::Blobs;
 use crate::columns::column::Column;
@@ -160,6 +160,15 @@ impl View {
 
     pub(super) fn table_name(&self, number: TableNumber) -> &str {
         self.schema.table(number).map_or("?", |table| &table.name)
+    }
+
+    /// Returns a field of a table, if both exist.
+    pub(super) fn field(&self, table: TableNumber, field: FieldNumber) -> Option<&Field> {
+        self.schema.table(table)?.field(field)
+    }
+
+    pub(super) fn field_name(&self, table: TableNumber, field: FieldNumber) -> &str {
+        self.field(table, field).map_or("?", |field| &field.name)
     }
 }
 

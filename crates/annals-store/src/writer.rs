@@ -3,9 +3,8 @@
 //! Invariants
 //! 1. The working view is the published one and the changes of the current transaction.
 //! 2. The epoch moves on whenever the working view is published or dropped, and when another handle of it is kept.
-//! 3. `suspects` has every key of a unique index that this transaction set for a second row, or `suspect_indexes` has
-//!    the index.
-//! 4. `doubts` has every enforced reference that this transaction may have left dangling.
+//! 3. `doubts` has every key of a unique index that this transaction set for a second row, or the index, and every
+//!    enforced reference that this transaction may have left dangling.
 
 use std::sync::Arc;
 
@@ -37,10 +36,6 @@ pub struct Store {
     pub(super) previous: PreviousView,
     pub(super) epoch: Epoch,
     pub(super) changed: bool,
-    /// Numbers of indexes, and keys.
-    pub(super) suspects: Vec<(usize, Box<[u8]>)>,
-    /// Indexes with so many of them that all keys are suspect.
-    pub(super) suspect_indexes: Vec<usize>,
     pub(super) doubts: Doubts,
     /// Where keys are made, so that making one allocates nothing.
     pub(super) key: Vec<u8>,
@@ -75,8 +70,6 @@ impl Store {
             previous: PreviousView::default(),
             epoch: Epoch::first(),
             changed: false,
-            suspects: Vec::new(),
-            suspect_indexes: Vec::new(),
             doubts: Doubts::default(),
             key: Vec::new(),
             old_key: Vec::new(),
@@ -175,23 +168,7 @@ impl Store {
     /// `Corrupt`: no such table, row or field; an id in use; or `Io`: a page that it changes can't be loaded. Then
     /// all that is left is to roll back.
     pub fn apply(&mut self, event: &Event<'_>) -> Result<()> {
-        let applied = match *event {
-            Event::Schema(command) => self.apply_command(command),
-            Event::Insert { table, id, values } => self.insert_row(table, id, values, None),
-            Event::Update { table, id, field, value } => {
-                self.update_row(table, id, field, value, false)
-            }
-            Event::Delete { table, id } => self.delete(table, id),
-            Event::Blob { blob, offset, bytes, position } => {
-                self.add_piece(blob, offset, bytes.len(), position)
-            }
-            Event::InsertVector { table, id, count } => self.insert_vector(table, id, count, false),
-            Event::UpdateVector { table, id, field, values } => {
-                self.update_vector(table, id, field, values, false)
-            }
-            Event::DeleteVector { table, id, count } => self.delete_vector(table, id, count),
-            Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
-        };
+        let applied = self.apply_event(event, false);
         let applied = match applied {
             // Nothing was changed.
             Err(error) if error.kind() == ErrorKind::Invalid && self.erases(event) => {
@@ -199,17 +176,37 @@ impl Store {
             }
             applied => applied,
         };
-        applied.map_err(|error| match error.kind() {
-            ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
-            _ if error.is_remote() => error,
-            _ => Error::corrupt(error.to_string()),
-        })
+        applied.map_err(as_corrupt)
+    }
+
+    /// Applies an event; `watch` notes constraints that only the commit can check.
+    #[inline]
+    pub(super) fn apply_event(&mut self, event: &Event<'_>, watch: bool) -> Result<()> {
+        match *event {
+            Event::Schema(command) => self.apply_command(command),
+            Event::Insert { table, id, values } => {
+                self.insert_row(table, id, values, watch.then_some(Uniqueness::AtCommit))
+            }
+            Event::Update { table, id, field, value } => {
+                self.update_row(table, id, field, value, watch)
+            }
+            Event::Delete { table, id } => self.delete(table, id),
+            Event::Blob { blob, offset, bytes, position } => {
+                self.add_piece(blob, offset, bytes.len(), position)
+            }
+            Event::InsertVector { table, id, count } => self.insert_vector(table, id, count, watch),
+            Event::UpdateVector { table, id, field, values } => {
+                self.update_vector(table, id, field, values, watch)
+            }
+            Event::DeleteVector { table, id, count } => self.delete_vector(table, id, count),
+            Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
+        }
     }
 
     /// Ends the transaction: the working view becomes the published one. Costs a reference count
     /// for each table and index.
     pub fn commit(&mut self) -> Arc<View> {
-        self.forget_suspects();
+        self.doubts = Doubts::default();
         self.end_blob();
         if self.changed {
             self.changed = false;
@@ -222,15 +219,9 @@ impl Store {
         Arc::clone(&self.published)
     }
 
-    fn forget_suspects(&mut self) {
-        self.suspects.clear();
-        self.suspect_indexes.clear();
-        self.doubts.clear();
-    }
-
     /// Ends the transaction: the working view becomes the last published one.
     pub fn rollback(&mut self) {
-        self.forget_suspects();
+        self.doubts = Doubts::default();
         self.end_blob();
         if self.changed {
             self.changed = false;
@@ -243,6 +234,16 @@ impl Store {
                 self.count_unsaved();
             }
         }
+    }
+}
+
+/// Turns the error of a change that no journal asks for into one of damage.
+#[cold]
+pub(super) fn as_corrupt(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
+        _ if error.is_remote() => error,
+        _ => Error::corrupt(error.to_string()),
     }
 }
 

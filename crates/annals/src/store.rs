@@ -6,8 +6,8 @@ pub use annals_store::{
 };
 
 pub(crate) use annals_store::{
-    BaseRoot, BlobPiece, CellOf, Keep, Pager, PagerUse, Past, PastRow, Piece, Saved, Savepoint,
-    VariantNumber, collation, history, sealed,
+    BaseRoot, BlobPiece, CellOf, Keep, Pager, PagerUse, Past, PastRow, Piece, RowRuns, Saved,
+    Savepoint, VariantNumber, collation, history, sealed,
 };
 #[cfg(test)]
 pub(crate) use annals_store::{TestImage, from_cells, to_cells};

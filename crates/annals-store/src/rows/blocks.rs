@@ -35,8 +35,7 @@ impl RowMap {
             .checked_sub(1)
             .ok_or_else(|| Error::ill_written(format!("row {id} isn't counted")))?;
         let in_tail = self.in_tail(id);
-        let extent = if in_tail { Some(self.tail) } else { self.find_extent(id)? };
-        let Some(extent) = extent else { return Ok(Moves::new()) };
+        let Some(extent) = self.extent_of(id)? else { return Ok(Moves::new()) };
         let block = id / BLOCK * BLOCK;
         let part = extent.clip(block, block + BLOCK);
         let live = self.live.count(part.base, place(part.len))? as u64;
@@ -152,13 +151,8 @@ impl RowMap {
 
     /// Returns a block an extent, and moves its rows there.
     fn settle(&mut self, block: u64, rows: &[(u64, usize)], epoch: &Epoch) -> Result<Moves> {
-        let base = match self.free.make_mut().take_block(self.slots_end)? {
-            Some(base) => base,
-            None => {
-                self.slots_end += place(BLOCK);
-                self.slots_end - place(BLOCK)
-            }
-        };
+        let free = self.free.make_mut().take_block(self.slots_end)?;
+        let base = free.unwrap_or_else(|| self.add_slots(place(BLOCK)));
         let home = Extent { start: block, base, len: BLOCK };
         for slot in base..base + place(BLOCK) {
             let write = self.write_at(slot, epoch);

@@ -223,6 +223,11 @@ impl RowMap {
         Ok(found.transpose()?.filter(|extent| id < extent.end()))
     }
 
+    /// Finds the extent that has an id, the tail included.
+    fn extent_of(&self, id: u64) -> Result<Option<Extent>> {
+        if self.in_tail(id) { Ok(Some(self.tail)) } else { self.find_extent(id) }
+    }
+
     /// Adds a row that doesn't exist; returns its slot. Afterwards `crowd` may move others.
     #[inline]
     pub(super) fn insert(&mut self, id: RowId, epoch: &Epoch) -> Result<usize> {
@@ -247,13 +252,10 @@ impl RowMap {
     }
 
     fn insert_elsewhere(&mut self, id: u64, epoch: &Epoch) -> Result<usize> {
-        if self.in_tail(id) {
-            return Ok(self.tail.slot(id));
+        if let Some(extent) = self.extent_of(id)? {
+            return Ok(extent.slot(id));
         }
         if !self.is_behind_all(id)? {
-            if let Some(extent) = self.find_extent(id)? {
-                return Ok(extent.slot(id));
-            }
             let slot = self.take_slot(epoch)?;
             self.put(Extent { start: id, base: slot, len: 1 }, epoch)?;
             return Ok(slot);
@@ -275,7 +277,7 @@ impl RowMap {
     fn lengthen_tail(&mut self, id: u64, epoch: &Epoch) -> Result<usize> {
         let count = id - self.tail.end() + 1;
         let near = self.tail.len > 0 && count <= GAP + 1;
-        if near && self.make_room(count) {
+        if near && self.make_room(count, count) {
             for dead in self.tail.end()..id {
                 let slot = self.tail.base + place(dead - self.tail.start);
                 let write = self.write_at(slot, epoch);
@@ -287,10 +289,7 @@ impl RowMap {
         self.close_tail(epoch)?;
         let taken = self.take_range(near)?;
         self.tail_fresh = taken.is_none();
-        let (base, len) = taken.unwrap_or_else(|| {
-            self.slots_end += 1;
-            (self.slots_end - 1, 1)
-        });
+        let (base, len) = taken.unwrap_or_else(|| (self.add_slots(1), 1));
         self.tail = Extent { start: id, base, len: 1 };
         self.tail_reserved = base + len;
         Ok(base)
@@ -304,19 +303,10 @@ impl RowMap {
         }
     }
 
-    /// Makes room for more ids in the tail in place; false if there is none, or if there are enough free slots
-    /// elsewhere.
-    fn make_room(&mut self, count: u64) -> bool {
-        if self.tail_has_room(count) {
-            return true;
-        }
-        let reusable = self.free.total() >= place(BLOCK);
-        if self.tail_reserved != self.slots_end || reusable {
-            return false;
-        }
-        self.slots_end += place(self.tail.len.clamp(count, BLOCK));
-        self.tail_reserved = self.slots_end;
-        true
+    /// Adds slots at the end; returns the first.
+    const fn add_slots(&mut self, count: usize) -> usize {
+        self.slots_end += count;
+        self.slots_end - count
     }
 
     /// Adds the tail to the tree, and frees its unused slots.
@@ -350,8 +340,7 @@ impl RowMap {
         {
             return Ok(slot);
         }
-        self.slots_end += 1;
-        Ok(self.slots_end - 1)
+        Ok(self.add_slots(1))
     }
 
     /// Returns which slots no view refers to, if this is a published one.

@@ -42,8 +42,7 @@ impl RowMap {
     /// Finds the slots of the rows from `id` on: the first, and how many follow one another in it,
     /// at most `most`; `None` if there is no row of that id.
     pub(in super::super) fn run_at(&self, id: u64, most: u64) -> Result<Option<(usize, u64)>> {
-        let extent = if self.in_tail(id) { Some(self.tail) } else { self.find_extent(id)? };
-        let Some(extent) = extent else { return Ok(None) };
+        let Some(extent) = self.extent_of(id)? else { return Ok(None) };
         let part = extent.clip(id, id.saturating_add(most));
         let end = part.base + place(part.len);
         let dead = self.live.first_clear(part.base, end)?.unwrap_or(end);
@@ -108,15 +107,25 @@ impl RowMap {
         Ok((slot, len))
     }
 
+    /// Makes room in place for more ids in the tail: for `needed`, or for as many as are `wanted` if it has to grow;
+    /// false if it can't, or if there are enough free slots elsewhere.
+    pub(super) fn make_room(&mut self, needed: u64, wanted: u64) -> bool {
+        if self.tail_has_room(needed) {
+            return true;
+        }
+        let reusable = self.free.total() >= place(BLOCK);
+        if self.tail_reserved != self.slots_end || reusable {
+            return false;
+        }
+        self.add_slots(place(wanted.max(self.tail.len.min(BLOCK))));
+        self.tail_reserved = self.slots_end;
+        true
+    }
+
     /// Appends to the tail, or begins another one with one row.
     fn append_run(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<(usize, u64)> {
         let adjoins = self.tail.len > 0 && id == self.tail.end();
-        let reusable = self.free.total() >= place(BLOCK);
-        if adjoins && !self.tail_has_room(1) && self.tail_reserved == self.slots_end && !reusable {
-            self.slots_end += place(count.max(self.tail.len.min(BLOCK)));
-            self.tail_reserved = self.slots_end;
-        }
-        if !adjoins || !self.tail_has_room(1) {
+        if !adjoins || !self.make_room(1, count) {
             return Ok((self.lengthen_tail(id, epoch)?, 1));
         }
         let slot = self.tail.slot(id);
@@ -127,7 +136,7 @@ impl RowMap {
 
     /// Puts ids before the tail, which are in no extent, into one of their own.
     fn fill_gap(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<Option<(usize, u64)>> {
-        if self.in_tail(id) || self.find_extent(id)?.is_some() {
+        if self.extent_of(id)?.is_some() {
             return Ok(None);
         }
         let mut behind = self.extents.range(&key_of(id), None)?;
@@ -144,8 +153,7 @@ impl RowMap {
                 if let Some((base, len)) = short {
                     self.give(base, len, epoch)?;
                 }
-                self.slots_end += place(count);
-                (self.slots_end - place(count), place(count))
+                (self.add_slots(place(count)), place(count))
             }
         };
         let len = count.min(room as u64);

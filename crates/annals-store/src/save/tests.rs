@@ -337,10 +337,7 @@ impl World {
     }
 
     fn commit(&mut self) {
-        let is_fine = self.each(|store| {
-            store.check_unique()?;
-            store.check_references()
-        });
+        let is_fine = self.each(|store| store.check_constraints());
         if !is_fine {
             return self.roll_back();
         }

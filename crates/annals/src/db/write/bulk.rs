@@ -262,8 +262,7 @@ impl Transaction<'_> {
     /// `Unique`, `Reference`.
     #[doc(hidden)]
     pub fn check_constraints(&self) -> Result<()> {
-        self.writing.store.check_unique()?;
-        self.writing.store.check_references()
+        self.writing.store.check_constraints()
     }
 
     /// Adds a piece to a blob, the last one or a new one.

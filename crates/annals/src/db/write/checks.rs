@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::db::write::changed::RowChange;
 use crate::db::write::rows::row_change;
-use crate::db::write::touched::{Touched, TouchedRows};
+use crate::db::write::touched::Touched;
 use crate::journal::lock;
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -43,11 +43,11 @@ impl Checks {
     }
 
     /// Runs all checks on a transaction that is about to be committed, after those of the schema.
-    pub(in crate::db) fn pass(&self, store: &Store, touched: Touched) -> Result<()> {
-        store.check_unique()?;
-        store.check_references()?;
+    pub(in crate::db) fn pass(&self, store: &Store, mut touched: Touched) -> Result<()> {
+        store.check_constraints()?;
         let (before, after) = (&**store.published(), store.view());
-        let proposed = Proposed { touched: touched.rows(), before, after };
+        touched.merge();
+        let proposed = Proposed { touched, before, after };
         let all = lock(&self.all);
         all.iter()
             .try_for_each(|(name, check)| check(&proposed).map_err(|error| refused(name, error)))
@@ -75,7 +75,8 @@ fn refused(name: &str, error: Box<dyn std::error::Error + Send + Sync>) -> Error
 
 /// A transaction that is about to be committed, as a [check](crate::Database::check_commits) sees it.
 pub struct Proposed<'a> {
-    touched: TouchedRows,
+    /// Each row is in one of its runs.
+    touched: Touched,
     before: &'a View,
     after: &'a View,
 }
@@ -94,7 +95,7 @@ impl Proposed<'_> {
     /// Cost: reads each row that the transaction touched, before and after it.
     pub fn changes(&self) -> impl Iterator<Item = Result<RowChange>> + '_ {
         let change = |key| row_change(self.before, self.after, key).transpose();
-        self.touched.iter().filter_map(change)
+        self.touched.rows().filter_map(change)
     }
 
     /// Returns the state before the transaction.

@@ -71,8 +71,7 @@ pub(in crate::db) fn commit(
 /// Checks what only the end of a transaction can: step 1.
 pub(in crate::db) fn check(writing: &Writing) -> Result<()> {
     writing.store.check_available()?;
-    writing.store.check_unique()?;
-    writing.store.check_references()
+    writing.store.check_constraints()
 }
 
 /// Makes a view after the commit that was written up to `point`, and lets the group take it over: steps 3 and 4.

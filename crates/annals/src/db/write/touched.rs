@@ -3,25 +3,11 @@
 use annals_schema::{RowId, Schema, TableNumber};
 
 use crate::event::Event;
-
-/// Consecutive rows of a table.
-#[derive(Clone, Copy, Debug)]
-struct RowRun {
-    table: TableNumber,
-    first: u64,
-    end: u64,
-}
-
-/// The number of runs that are noted before the first merge.
-const MERGED: usize = 1024;
+use crate::store::RowRuns;
 
 /// Runs of touched rows.
 #[derive(Debug, Default)]
-pub(in crate::db) struct Touched {
-    runs: Vec<RowRun>,
-    /// How many runs there were after the last merge.
-    merged: usize,
-}
+pub(in crate::db) struct Touched(RowRuns<TableNumber>);
 
 impl Touched {
     /// Notes the rows of an event.
@@ -48,55 +34,31 @@ impl Touched {
 
     /// Notes consecutive rows.
     pub(in crate::db) fn add(&mut self, table: TableNumber, first: RowId, count: u64) {
-        let (first, end) = (first.0, first.0.saturating_add(count));
-        match self.runs.last_mut() {
-            Some(run) if run.table == table && run.first <= first && first <= run.end => {
-                run.end = run.end.max(end);
-            }
-            _ => self.runs.push(RowRun { table, first, end }),
-        }
-        if self.runs.len() > MERGED + 2 * self.merged {
-            self.merge();
-        }
-    }
-
-    /// Sorts the runs, and joins those that overlap or touch.
-    fn merge(&mut self) {
-        self.runs.sort_unstable_by_key(|run| (run.table, run.first));
-        self.runs.dedup_by(|next, run| {
-            let touches = next.table == run.table && next.first <= run.end;
-            if touches {
-                run.end = run.end.max(next.end);
-            }
-            touches
-        });
-        self.merged = self.runs.len();
+        self.0.add(table, first.0..first.0.saturating_add(count));
     }
 
     /// Returns how many runs are noted.
     pub(in crate::db) const fn len(&self) -> usize {
-        self.runs.len()
+        self.0.runs().len()
     }
 
     /// Returns how many rows there are.
     pub(in crate::db) fn count(&mut self) -> u64 {
-        self.merge();
-        self.runs.iter().map(|run| run.end - run.first).sum()
+        self.0.merge();
+        self.0.runs().iter().map(|(_, ids)| ids.end - ids.start).sum()
     }
 
-    /// Returns all rows, each once, by table and id.
-    pub(in crate::db) fn rows(mut self) -> TouchedRows {
-        self.merge();
-        TouchedRows(self.runs)
+    /// Joins the runs, so that each row is in one.
+    pub(in crate::db) fn merge(&mut self) {
+        self.0.merge();
     }
-}
 
-/// Touched rows in order.
-#[derive(Debug)]
-pub(in crate::db) struct TouchedRows(Vec<RowRun>);
-
-impl TouchedRows {
-    pub(in crate::db) fn iter(&self) -> impl Iterator<Item = (TableNumber, RowId)> + '_ {
-        self.0.iter().flat_map(|run| (run.first..run.end).map(|id| (run.table, RowId(id))))
+    /// Returns all rows, by table and id, after [`merge`](Self::merge).
+    pub(in crate::db) fn rows(&self) -> impl Iterator<Item = (TableNumber, RowId)> + '_ {
+        let rows = |(table, ids): &(TableNumber, std::ops::Range<u64>)| {
+            let table = *table;
+            ids.clone().map(move |id| (table, RowId(id)))
+        };
+        self.0.runs().iter().flat_map(rows)
     }
 }
