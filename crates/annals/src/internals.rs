@@ -4,14 +4,15 @@
 
 pub use crate::db::{
     Batch, Beginning, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, FileRange,
-    Generation, ImageCheck, ImageComparison, JournalFileKind, Known, LOCAL, OldSegment, Origin,
-    PUSHED, Part, Proposal, Proven, REBASE, Removable, RowChanges, SegmentStart, Source,
-    SourceFacts, Witness, begin_continuation, begin_replica, begin_replica_in, begin_while,
+    FrameSource, ImageCheck, ImageComparison, JournalFileKind, Known, LOCAL, Opened, Origin,
+    PUSHED, Part, Past, Proposal, Proven, REBASE, RowChanges, SegmentStart, Source, SourceFacts,
+    Witness, begin_continuation, begin_replica, begin_replica_in, begin_while, beside, check_end,
     check_image, check_image_in, check_origin, check_readable, compare_image, compare_image_in,
-    confirm_by, continue_segment, count_frames, end_of, erasures_since, extend, fitted, follow,
-    frames_up_to, head_up_to, hold, image_roots, is_same, live_blobs, load, locate, name_of,
-    open_continuation, past_of, propose, rename_continuation, schema_after, segment_number, settle,
-    spool, state_of_image, state_of_segment, take, takes_unproven, upgrade_in, watch, write_state,
+    confirm_by, continue_segment, count_frames, end_of, erasure, erasures_since, extend, fitted,
+    follow, frames_up_to, head_up_to, hold, image_roots, is_same, live_blobs, load, locate,
+    name_of, open_continuation, open_to_replace, past_of, propose, rename_continuation,
+    scan_verified, schema_after, segment_number, settle, spool, state_of_image, state_of_segment,
+    take, takes_unproven, upgrade_in, watch, write_state,
 };
 pub use crate::db::{End, last_clock_time, transaction_ends};
 pub use crate::progress::{Watch, Watched, read_while};

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::internals::{Generation, OldSegment};
 use annals::journal::{Carried, Erasure};
 use annals::{Level, Result, Schema};
 use annals_event::Encoder;
@@ -16,6 +15,7 @@ use annals_journal::{FrameHeader, Rewriting};
 use annals_storage::{Clock, Storage};
 
 use super::edit::Editor;
+use super::generation::{Generation, OldSegment};
 use super::report::Erase;
 use super::{Plan, Target};
 

@@ -3,7 +3,7 @@
 //! The rooms, each of which imports from those after it, but for a few imports that a test counts:
 //!
 //! - `api`: opening, files that are only read, bytes of the program, what a program asks of the image;
-//! - `tools`: examining files, and `erase`, which replaces the files of a journal;
+//! - `tools`: examining files;
 //! - `replicate`: frames as they are, from and for other machines, and transactions that a replica commits on its own;
 //! - `past`: past states, the history index, histories, changes, subscriptions, and the handle that only reads;
 //! - `image`: backfills and all that is done in the background, checks of the image;
@@ -23,6 +23,9 @@ mod write;
 use crate::progress;
 
 pub use crate::db::api::embedded::Embedded;
+pub use crate::db::api::erasure;
+pub use crate::db::api::open::open_to_replace;
+pub use crate::db::follow::beside;
 pub use crate::db::follow::inspection::{
     HistoryInspection, ImageInspection, ImageRoot, Inspection, OldestReader, SegmentInspection,
 };
@@ -31,9 +34,11 @@ pub use crate::db::follow::report::Restarting;
 pub use crate::db::follow::report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled,
 };
-pub use crate::db::follow::scan::Sink;
+pub use crate::db::follow::scan::{Sink, scan_verified};
+pub use crate::db::follow::segments::{Opened, Past};
+pub use crate::db::follow::source::FrameSource;
 pub use crate::db::follow::unapplied::Unapplied;
-pub use crate::db::follow::witness::Proven;
+pub use crate::db::follow::witness::{Proven, check_end};
 pub use crate::db::image::{
     ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
 };
@@ -59,7 +64,6 @@ pub use crate::db::replicate::{
     frames_up_to, head_up_to, hold, propose, segment_number, settle, spool, take, upgrade_in,
 };
 pub use crate::db::replicate::{End, last_clock_time, transaction_ends};
-pub use crate::db::tools::erase::{Generation, OldSegment, Removable};
 pub use crate::db::tools::examine::{examine, scan, scan_in};
 pub use crate::db::tools::inspect::{
     Examination, inspect, inspect_head, inspect_head_in, inspect_in,

@@ -2,7 +2,7 @@
 //! can be opened, and the image from which an opening begins.
 
 pub(in crate::db) mod acquire;
-pub(in crate::db) mod beside;
+pub mod beside;
 pub(in crate::db) mod drafting;
 pub(in crate::db) mod image_state;
 pub(in crate::db) mod inspection;

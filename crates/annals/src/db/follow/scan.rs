@@ -45,7 +45,10 @@ pub trait Sink {
 }
 
 /// Scans a file that was verified a moment ago up to an end, with the segments before it.
-pub(in crate::db) fn scan_verified(
+///
+/// # Errors
+/// As [`scan`](crate::inspection::scan).
+pub fn scan_verified(
     source: &FrameSource<'_>,
     head: &Head,
     end: u64,

@@ -47,7 +47,7 @@ pub(in crate::db) fn image_witnesses(
 ///
 /// # Errors
 /// `Corrupt`, with the names of the journal and of the file that proves more; `Io`.
-pub(in crate::db) fn check_end(
+pub fn check_end(
     witnesses: &[Witness],
     survey: &Survey,
     directory: &dyn Directory,
