@@ -192,7 +192,7 @@ pub fn run_script(
 /// Prints the history of a file as `annals log` does.
 ///
 /// # Errors
-/// As [`annals::inspection::scan`].
+/// As [`annals_tools::scan`].
 #[doc(hidden)]
 pub fn print_log(
     directory: &dyn Directory,
@@ -200,7 +200,7 @@ pub fn print_log(
     output: impl Write + 'static,
 ) -> annals::Result<()> {
     commands::log::print(output::Output::to(output), |sink| {
-        annals::inspection::scan_in(directory, name, sink)
+        annals_tools::scan_in(&annals::Options::new(), directory, name, sink)
     })
 }
 
@@ -225,16 +225,16 @@ pub fn import_joedb(
 /// Returns the joedb file that `annals export joedb --same-bytes` makes of a file.
 ///
 /// # Errors
-/// As [`annals::inspection::scan`], and those of values that joedb has no room for.
+/// As [`annals_tools::scan`], and those of values that joedb has no room for.
 #[doc(hidden)]
 pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec<u8>> {
     let open = || Ok(annals::Options::new().open_read_only_in(directory, name)?.read());
     let output = std::io::Cursor::new(Vec::new());
     let mut plan = joedb::Plan::default();
-    annals::inspection::scan_in(directory, name, &mut plan)?;
+    annals_tools::scan_in(&annals::Options::new(), directory, name, &mut plan)?;
     let manner = joedb::Manner { same_bytes: true, ..joedb::Manner::default() };
     let mut export = joedb::Export::new(output, name.to_owned(), plan, manner, &open)?;
-    annals::inspection::scan_in(directory, name, &mut export)?;
+    annals_tools::scan_in(&annals::Options::new(), directory, name, &mut export)?;
     Ok(export.finish()?.0.into_inner())
 }
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use annals::internals::beside::{Beside, Kind, kind};
 use annals::internals::{
-    FrameSource, Opened, Past, Watch, Watched, check_end, erasure, open_to_replace, scan_verified,
-    watch,
+    FrameSource, Opened, Past, Watch, Watched, check_end, erasure, open_to_replace, watch,
 };
 use annals::journal::{Point, SegmentFacts, Survey};
 use annals::{Error, Options, Result, Sink};
@@ -16,6 +15,8 @@ use annals_journal::segments::{BEFORE_ERASING, erased_name, erasing_name, kept_n
 use annals_journal::{Frame, Head};
 use annals_storage::{Clock, Directory, Hold, Lock, Storage};
 use annals_store::image::image_name;
+
+use crate::inspection::scan::scan_verified;
 
 /// A segment as it is.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Generation {
     /// Opens a journal to read it: takes no lock, and writes nothing.
     ///
     /// # Errors
-    /// As [`scan`](annals::inspection::scan).
+    /// As [`scan`](crate::scan).
     pub(super) fn look(
         options: &Options,
         directory: &Arc<dyn Directory>,
@@ -153,7 +154,7 @@ impl Generation {
     /// Reads the whole history into a sink.
     ///
     /// # Errors
-    /// As [`scan`](annals::inspection::scan).
+    /// As [`scan`](crate::scan).
     pub(super) fn scan(&self, sink: &mut impl Sink) -> Result<()> {
         let Some(newest) = self.segments.last() else { return Ok(()) };
         let watched = Watched::new(&*newest.storage, self.watch.as_ref());

@@ -158,12 +158,10 @@ const SECTOR: usize = 512;
 
 /// True if a file's own bytes show that it is of the journal with an id; for an unfinished one an empty first sector,
 /// or that of a marker, suffices.
-pub(in crate::db) fn is_of(
-    directory: &dyn Directory,
-    name: &str,
-    kind: Kind,
-    id: &[u8; 16],
-) -> io::Result<bool> {
+///
+/// # Errors
+/// Those of the system.
+pub fn is_of(directory: &dyn Directory, name: &str, kind: Kind, id: &[u8; 16]) -> io::Result<bool> {
     let file = match directory.open(name, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         opened => opened?,

@@ -5,7 +5,6 @@ pub(in crate::db) mod acquire;
 pub mod beside;
 pub(in crate::db) mod drafting;
 pub(in crate::db) mod image_state;
-pub(in crate::db) mod inspection;
 pub(in crate::db) mod opening;
 pub(in crate::db) mod options;
 pub(in crate::db) mod pins;

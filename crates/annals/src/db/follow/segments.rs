@@ -56,10 +56,7 @@ impl Opened {
 ///
 /// # Errors
 /// `NotFound`; `Io`.
-pub(in crate::db) fn open_to_read(
-    directory: &dyn Directory,
-    name: &str,
-) -> Result<(Arc<dyn Storage>, String)> {
+pub fn open_to_read(directory: &dyn Directory, name: &str) -> Result<(Arc<dyn Storage>, String)> {
     let shown = directory.display(name);
     let storage = directory
         .open(name, Access::Read)

@@ -195,7 +195,8 @@ pub(in crate::db) fn changed(shown: &str, at: u64) -> Error {
 }
 
 /// True if something is missing that was durable.
-pub(in crate::db) fn is_damaged(survey: &Survey) -> bool {
+#[must_use]
+pub fn is_damaged(survey: &Survey) -> bool {
     survey.verdict() == Verdict::Damaged
 }
 

@@ -1,6 +1,5 @@
 //! The present: the current segment, the turn in shared mode, the last published state; and plain reports.
 
-pub(in crate::db) mod marks;
 pub(in crate::db) mod outcome;
 pub(in crate::db) mod segment;
 pub(in crate::db) mod snapshot;

@@ -70,8 +70,7 @@ const ROOMS: &[Room] = &[
         &[],
     ),
     room("advanced", &["annals_journal::Level", "annals_storage::Result", "typed"], &[]),
-    // These three hand on what few programs need.
-    room("inspection", &["db"], &[]),
+    // These two hand on what few programs need.
     room("model", &["db"], &[]),
     room("reports", &["db"], &[]),
     // Its handles pass on public types of the journal, as those of `db` do.
