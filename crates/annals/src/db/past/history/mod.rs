@@ -13,13 +13,13 @@ pub(in crate::db) mod check;
 mod collect;
 pub(in crate::db) mod current;
 mod cut;
-#[cfg(test)]
-mod document;
 pub(in crate::db) mod files;
 mod kept;
 pub(in crate::db) mod moments;
 pub(in crate::db) mod places;
 pub(in crate::db) mod row;
 pub(in crate::db) mod schema;
+#[cfg(test)]
+mod tests;
 
 pub(super) use crate::db::past::history::moments::txid_of;
