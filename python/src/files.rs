@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use annals::{Error, ErrorKind, Options, Progress, Result, Retention};
-use annals::inspection::Examination;
+use annals_tools::Examination;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -95,7 +95,7 @@ pub(crate) fn check(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let counts = watched(py, Options::new(), progress, move |options| {
-        let examination = options.examine(&path)?;
+        let examination = annals_tools::examine(options, &path)?;
         examined(&path, &examination)
     })?;
     let made = PyDict::new(py);

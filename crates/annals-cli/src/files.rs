@@ -19,7 +19,7 @@ pub(crate) fn permissions(path: &Path) -> Result<Option<Permissions>> {
 /// True if a file is a journal, or a segment of one, perhaps a damaged or a compressed one: its contents may exist
 /// nowhere else, so that no output ever replaces it.
 pub(crate) fn holds_database(path: &Path) -> bool {
-    match annals::inspection::inspect_head(path) {
+    match annals_tools::inspect_head(path) {
         Ok(_) => true,
         Err(error) => matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported),
     }

@@ -191,7 +191,7 @@ pub fn run_script(
 /// Prints the history of a file as `annals log` does.
 ///
 /// # Errors
-/// As [`annals::inspection::scan`].
+/// As [`annals_tools::scan`].
 #[doc(hidden)]
 pub fn print_log(
     directory: &dyn Directory,
@@ -199,7 +199,7 @@ pub fn print_log(
     output: impl Write + 'static,
 ) -> annals::Result<()> {
     commands::log::print(output::Output::to(output), |sink| {
-        annals::inspection::scan_in(directory, name, sink)
+        annals_tools::scan_in(&annals::Options::new(), directory, name, sink)
     })
 }
 

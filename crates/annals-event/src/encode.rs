@@ -28,7 +28,8 @@ impl Encoder {
 
     /// Begins in the middle of a frame: after an event on a table, with the last id if one is
     /// known.
-    pub(super) fn within(table: TableNumber, last_id: Option<RowId>) -> Self {
+    #[must_use]
+    pub fn within(table: TableNumber, last_id: Option<RowId>) -> Self {
         Self { table: Some(table), last_id, ..Self::default() }
     }
 

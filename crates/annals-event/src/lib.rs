@@ -14,7 +14,6 @@ pub mod compact;
 #[cfg(feature = "testing")]
 mod counted;
 mod decode;
-mod edit;
 mod encode;
 mod erased;
 mod input;
@@ -32,7 +31,6 @@ mod vector;
 
 pub use cell::{from_cell, to_cell, width};
 pub use decode::{Context, Sink, decode, decode_from, decode_to};
-pub use edit::{Edit, edit};
 pub use encode::{Encoder, pad};
 pub use part::{VectorPart, part_value, parts};
 pub use text::{ERASED, Script, write_field_value};

@@ -9,7 +9,7 @@ use super::{MAX_PIECE, compact, opcode};
 pub const SUM_LEN: usize = 8;
 
 /// Appends a piece: number, offset, length, checksum, bytes.
-pub(super) fn put(out: &mut Vec<u8>, blob: Blob, offset: u64, bytes: &[u8]) {
+pub fn put(out: &mut Vec<u8>, blob: Blob, offset: u64, bytes: &[u8]) {
     debug_assert!(bytes.len() <= MAX_PIECE, "a longer piece can't be read");
     out.push(opcode::BLOB);
     compact::put(out, blob.0);

@@ -1,48 +1,16 @@
-//! The codec of events alone, and events that own their values: for fuzzing and tests.
+//! Events that own their values, and counts of decoded events: for tests.
 #![allow(
     clippy::unwrap_used,
     missing_docs,
     reason = "it is for tests, which fail where it is wrong, as they should"
 )]
 
-use std::collections::BTreeMap;
-
 use annals_schema::{Blob, Command, FieldNumber, RowId, Schema, TableNumber, Value, ValueRef};
-use annals_storage::document::constants;
 
-use super::{Event, Vector, decode, opcode, piece};
+use super::{Event, Vector, decode};
 use crate::Result;
 
 pub use crate::counted::{decoded_by_all, decoded_events};
-
-/// Decodes the events of one frame's payload, as replay does.
-///
-/// # Errors
-/// `Corrupt`, `Unsupported`; and errors of the sink.
-pub fn decode_payload(
-    payload: &[u8],
-    position: u64,
-    schema: &mut Schema,
-    sink: &mut dyn FnMut(&Schema, &Event<'_>) -> Result<()>,
-) -> Result<()> {
-    decode(payload, position, schema, &mut |schema, event| sink(schema, event))
-}
-
-/// Encodes the events of one frame, in order.
-#[derive(Debug, Default)]
-pub struct Encoder(super::Encoder);
-
-impl Encoder {
-    /// Appends an event. `schema` is the one before it.
-    pub fn encode(&mut self, schema: &Schema, event: &Event<'_>, out: &mut Vec<u8>) {
-        self.0.encode(schema, event, out);
-    }
-}
-
-/// Appends a piece of a blob, whose checksum is right whatever its numbers are.
-pub fn put_piece(out: &mut Vec<u8>, blob: Blob, offset: u64, bytes: &[u8]) {
-    piece::put(out, blob, offset, bytes);
-}
 
 /// An event that owns its values. Floats are compared by their bits.
 #[derive(Clone, Debug)]
@@ -144,58 +112,4 @@ pub fn decoded(payload: &[u8], position: u64, schema: &mut Schema) -> Result<Vec
         Ok(())
     })?;
     Ok(events)
-}
-
-/// Returns the codes and limits of events.
-#[must_use]
-pub fn constants() -> BTreeMap<String, Vec<u64>> {
-    constants![
-        opcode::CREATE_TABLE,
-        opcode::ADD_FIELD,
-        opcode::CREATE_INDEX,
-        opcode::DROP_TABLE,
-        opcode::RENAME_TABLE,
-        opcode::DROP_FIELD,
-        opcode::RENAME_FIELD,
-        opcode::DROP_INDEX,
-        opcode::SET_SINGLE_ROW,
-        opcode::SET_HISTORY_INDEX,
-        opcode::ADD_VARIANT,
-        opcode::RENAME_VARIANT,
-        opcode::DROP_VARIANT,
-        opcode::TABLE,
-        opcode::INSERT,
-        opcode::APPEND,
-        opcode::UPDATE,
-        opcode::UPDATE_SAME,
-        opcode::UPDATE_NULL,
-        opcode::UPDATE_SAME_NULL,
-        opcode::DELETE,
-        opcode::INSERT_VECTOR,
-        opcode::UPDATE_VECTOR,
-        opcode::DELETE_VECTOR,
-        opcode::COMMENT,
-        opcode::TIMESTAMP,
-        opcode::VALID_DATA,
-        opcode::CUSTOM,
-        opcode::BLOB,
-        opcode::VECTOR_CELLS,
-        opcode::VECTOR_VALUES,
-        opcode::FIRST_IGNORABLE,
-        opcode::PAD,
-        opcode::FIRST_ESSENTIAL,
-        opcode::ERASED_INSERT,
-        opcode::ERASED_UPDATE,
-        opcode::ERASED_VECTOR,
-        opcode::FIELD_NULLABLE,
-        opcode::FIELD_DEFAULT,
-        opcode::FIELD_DEFAULT_NULL,
-        opcode::FIELD_ON_DELETE,
-        opcode::COLUMN_DESCENDING,
-        opcode::COLUMN_COLLATED,
-        crate::MAX_VECTOR,
-        crate::BARE_ROWS,
-        crate::ROWS_PER_BYTE,
-        crate::MAX_PIECE,
-    ]
 }

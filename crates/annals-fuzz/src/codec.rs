@@ -1,12 +1,12 @@
 //! The codecs of heads, frames and events, each by itself.
 
 use annals::Schema;
-use annals::event::testing::{Encoder, decode_payload};
 use annals::event::{Event, Script};
 use annals::journal::format::{
     FLAG_FAR_TIME, FRAMES_AT, Header, LEVEL_MASK, Live, MAX_PAYLOAD, Slot,
 };
 use annals::journal::testing::{self, Around, Frame, decode, encode};
+use annals_event::Encoder;
 
 use crate::draft::{Input, put_events};
 
@@ -80,7 +80,7 @@ fn decoded(payload: &[u8]) -> Option<Decoded> {
     let mut schema = annals_schema::parse(SCHEMA).ok()?.schema;
     let mut decoded = Decoded::default();
     let (mut encoder, mut script) = (Encoder::default(), Script::new());
-    decode_payload(payload, POSITION, &mut schema, &mut |schema, event| {
+    annals_event::decode(payload, POSITION, &mut schema, &mut |schema, event| {
         decoded.events.push(shown(schema, event));
         encoder.encode(schema, event, &mut decoded.bytes);
         let mut line = String::new();

@@ -4,13 +4,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+use annals::Blob;
 use annals::journal::format::{
     FLAG_EXPLICIT_TIME, FLAG_FIRST, FRAMES_AT, HEADER_LEN, Header, KIND_COMMIT, KIND_DATA, Point,
     SLOT_AT, SLOT_COPY_AT, Slot,
 };
 use annals::journal::testing::{Around, Frame, encode};
 use annals::storage::MemoryDirectory;
-use annals::{Blob, event};
 
 use crate::file::{bytes_of, open};
 
@@ -54,7 +54,7 @@ pub(crate) fn put_events(step: u8, input: &mut Input<'_>, payload: &mut Vec<u8>)
         payload.extend_from_slice(input.counted());
     } else {
         let (blob, offset) = (Blob(input.number(1)), input.number(2));
-        event::testing::put_piece(payload, blob, offset, input.counted());
+        annals_event::piece::put(payload, blob, offset, input.counted());
     }
 }
 

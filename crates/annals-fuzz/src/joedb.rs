@@ -66,11 +66,11 @@ fn export(directory: &MemoryDirectory) -> Vec<u8> {
 fn export_of(directory: &MemoryDirectory) -> annals::Result<Cursor<Vec<u8>>> {
     let open = || Ok(annals::Options::new().open_read_only_in(directory, NAME)?.read());
     let mut plan = Plan::default();
-    annals::inspection::scan_in(directory, NAME, &mut plan)?;
+    annals_tools::scan_in(&annals::Options::new(), directory, NAME, &mut plan)?;
     let manner = Manner { same_bytes: true, ..Manner::default() };
     let output = Cursor::new(Vec::new());
     let mut export = Export::new(output, NAME.to_owned(), plan, manner, &open)?;
-    annals::inspection::scan_in(directory, NAME, &mut export)?;
+    annals_tools::scan_in(&annals::Options::new(), directory, NAME, &mut export)?;
     export.finish().map(|(file, _)| file)
 }
 

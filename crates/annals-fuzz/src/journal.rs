@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::inspection::{inspect_in, scan_in};
 use annals::storage::MemoryDirectory;
 use annals::{Committed, Database, Error, ErrorKind, Reader, Recovery, Schema, Sink, Snapshot};
+use annals_tools::{inspect_in, scan_in};
 
 use crate::content::content;
 use crate::draft::draft;
@@ -100,8 +100,8 @@ impl Sink for Count {
 fn look(directory: &MemoryDirectory) -> annals::Result<String> {
     let reader = Reader::open(directory, NAME);
     let mut count = Count::default();
-    let scanned = scan_in(directory, NAME, &mut count);
-    let inspected = inspect_in(directory, NAME);
+    let scanned = scan_in(&annals::Options::new(), directory, NAME, &mut count);
+    let inspected = inspect_in(&annals::Options::new(), directory, NAME);
     for error in [scanned.as_ref().err(), inspected.as_ref().err()].into_iter().flatten() {
         assert_helpful(error);
     }

@@ -1,6 +1,5 @@
 //! How much a journal may weigh in memory, by what its frames say.
 
-use annals::event::testing::decode_payload;
 use annals::event::{Event, width};
 use annals::journal::format::{FRAME_ALIGN, FRAME_MAGIC, FRAMES_AT, Header};
 use annals::journal::testing::{Around, decode};
@@ -38,7 +37,7 @@ impl Weight {
             let Some(found) = decode(rest, at, 0, around) else { continue };
             let payload = found.payload;
             // Undecodable events have the weight of those before them.
-            let _ = decode_payload(payload, at, &mut schema, &mut |_, event| {
+            let _ = annals_event::decode(payload, at, &mut schema, &mut |_, event| {
                 weight.add(event);
                 Ok(())
             });

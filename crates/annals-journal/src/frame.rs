@@ -101,7 +101,8 @@ impl Outline {
 pub struct Trailer {
     pub(crate) check: u32,
     pub(crate) tag: u32,
-    pub(crate) chain: u64,
+    /// The chain that is stored.
+    pub chain: u64,
 }
 
 impl FrameHeader {
@@ -159,7 +160,7 @@ impl FrameHeader {
     }
 
     /// Returns the length of the whole frame in bytes.
-    pub(crate) fn frame_len(&self) -> u64 {
+    pub fn frame_len(&self) -> u64 {
         frame_len(u64::from(self.length))
     }
 
@@ -332,22 +333,23 @@ const fn low(hash: u64) -> u32 {
 }
 
 /// Returns the length of a frame with a payload of this length.
-pub(crate) const fn frame_len(payload: u64) -> u64 {
+pub const fn frame_len(payload: u64) -> u64 {
     (FRAME_HEADER_LEN as u64 + payload).next_multiple_of(FRAME_ALIGN) + FRAME_TRAILER_LEN as u64
 }
 
 /// The inputs of a frame besides its header and its payload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Making<'m> {
+pub struct Making<'m> {
     /// The hash of the segment's header.
-    pub(crate) segment: u64,
+    pub segment: u64,
     /// The chain before it.
-    pub(crate) previous: u64,
-    pub(crate) secret: &'m Secret,
+    pub previous: u64,
+    /// The secret of the file.
+    pub secret: &'m Secret,
 }
 
 /// Finishes a frame in place: `frame` is room for the header, then the payload. Returns the chain.
-pub(crate) fn finish(frame: &mut Vec<u8>, header: &FrameHeader, making: Making<'_>) -> u64 {
+pub fn finish(frame: &mut Vec<u8>, header: &FrameHeader, making: Making<'_>) -> u64 {
     let header = &FrameHeader { nonce: seed(header.nonce), ..*header };
     if let Some(room) = frame.first_chunk_mut() {
         *room = header.encode(making.segment);
@@ -370,8 +372,9 @@ fn seed(nonce: u64) -> u64 {
 
 /// The result of verifying a frame whose header was decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Verified {
-    pub(crate) trailer: Trailer,
+pub struct Verified {
+    /// The end of the frame.
+    pub trailer: Trailer,
     hash: u64,
 }
 
@@ -386,7 +389,7 @@ impl Verified {
     }
 
     /// Returns the chain that the frame must have after another one.
-    pub(crate) fn chain_after(&self, header: &FrameHeader, previous: u64) -> u64 {
+    pub fn chain_after(&self, header: &FrameHeader, previous: u64) -> u64 {
         let follows = || chain(self.hash, self.trailer, header, previous);
         step!(TornFrameAccepted, follows(), else self.trailer.chain)
     }

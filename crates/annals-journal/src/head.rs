@@ -170,12 +170,7 @@ pub fn head_with(header: &Header, slot: &Slot) -> Vec<u8> {
 }
 
 /// Writes one slot, both copies: allowed only after the flush that covers its point.
-pub(crate) fn write_slot(
-    storage: &dyn Storage,
-    which: usize,
-    slot: &Slot,
-    header: u64,
-) -> io::Result<()> {
+pub fn write_slot(storage: &dyn Storage, which: usize, slot: &Slot, header: u64) -> io::Result<()> {
     SLOTS.write_at_once(storage, which, &slot.encode(header))
 }
 

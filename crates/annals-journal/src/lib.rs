@@ -34,7 +34,6 @@ mod outcome;
 mod reader;
 mod recover;
 mod refusal;
-mod rewrite;
 mod savepoints;
 mod seal;
 pub mod segments;
@@ -49,7 +48,6 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod verdict;
-mod walk;
 mod writer;
 
 use annals_storage::{Error, ErrorKind, Result};
@@ -58,18 +56,20 @@ pub use checkpoints::Checkpoints;
 pub use create::{create, keep_name, new_header};
 pub use device::{create_on, is_blank};
 pub use features::refuse_reading;
-pub use frame::{FrameHeader, Outline, Trailer};
-pub use head::{Head, first_slot, head_with, holder, live, may_begin_journal, segment_hash};
+pub use frame::{
+    FrameHeader, Making, Outline, Trailer, Verified, finish as finish_frame, frame_len,
+};
+pub use head::{
+    Head, first_slot, head_with, holder, live, may_begin_journal, segment_hash, write_slot,
+};
 pub use outcome::Settled;
 pub use reader::{Frame, FrameReader};
 pub use recover::{join, refuse, settle, settle_shared};
 pub use refusal::{busy, cannot_open, shown_path};
-pub use rewrite::Rewriting;
 pub use single::{Single, Singles};
 pub use survey::Rule;
 pub use tail::copy_whole;
 pub use verdict::Verdict;
-pub use walk::{Link, Skipped, Step, Walk};
 pub use writer::Writer;
 
 pub use committed::Committed;

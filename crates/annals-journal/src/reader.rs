@@ -131,7 +131,7 @@ impl<'s> FrameReader<'s> {
     }
 
     /// Accepts frames by their payload check alone, for a file without any header.
-    pub(crate) fn without_header(self) -> Self {
+    pub fn without_header(self) -> Self {
         Self { segment: None, ..self }
     }
 
@@ -173,7 +173,7 @@ impl<'s> FrameReader<'s> {
 
     /// True if the computed chain of a frame is right: a slot confirms it, or the chain of later frames reaches a
     /// slot or a frame made for this file.
-    pub(crate) fn confirms(&mut self, header: &FrameHeader, chain: u64) -> io::Result<bool> {
+    pub fn confirms(&mut self, header: &FrameHeader, chain: u64) -> io::Result<bool> {
         let Some(slots) = step!(WrongChainRefused, self.witness, else None) else {
             return Ok(false);
         };
@@ -226,7 +226,7 @@ impl<'s> FrameReader<'s> {
     }
 
     /// Reads the header of a frame at any position, if it verifies by itself: its number is at least `txid`.
-    pub(crate) fn header_at(&mut self, at: u64, txid: u64) -> io::Result<Option<FrameHeader>> {
+    pub fn header_at(&mut self, at: u64, txid: u64) -> io::Result<Option<FrameHeader>> {
         self.fill(at, FRAME_HEADER_LEN as u64)?;
         let spot = Spot { position: at, segment: self.segment, txid };
         let header = self
@@ -243,7 +243,7 @@ impl<'s> FrameReader<'s> {
     }
 
     /// Verifies the frame with this header alone.
-    pub(crate) fn verify_at(&mut self, header: &FrameHeader) -> io::Result<Option<Verified>> {
+    pub fn verify_at(&mut self, header: &FrameHeader) -> io::Result<Option<Verified>> {
         self.fill(header.position, header.frame_len())?;
         Ok(Verified::alone(self.bytes(header.position, header.frame_len()), header))
     }
@@ -274,12 +274,7 @@ impl<'s> FrameReader<'s> {
     }
 
     /// Returns the frame with this header, which was verified last.
-    pub(crate) fn frame(
-        &mut self,
-        mut header: FrameHeader,
-        previous: u64,
-        chain: u64,
-    ) -> Frame<'_> {
+    pub fn frame(&mut self, mut header: FrameHeader, previous: u64, chain: u64) -> Frame<'_> {
         let end = header.position + header.frame_len();
         let is_continued = header.position == self.parts_end && !header.is_first();
         if !is_continued {
@@ -310,7 +305,7 @@ impl<'s> FrameReader<'s> {
     }
 
     /// Finds the first byte that is not zero from `at` on.
-    pub(crate) fn first_nonzero(&mut self, mut at: u64) -> io::Result<Option<u64>> {
+    pub fn first_nonzero(&mut self, mut at: u64) -> io::Result<Option<u64>> {
         while at < self.len {
             let len = (self.len - at).min(WINDOW as u64);
             self.fill(at, len)?;
@@ -327,7 +322,7 @@ impl<'s> FrameReader<'s> {
     }
 
     /// Finds the next place, a multiple of the frames' alignment, where a frame may begin.
-    pub(crate) fn next_magic(&mut self, from: u64) -> io::Result<Option<u64>> {
+    pub fn next_magic(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from.next_multiple_of(format::FRAME_ALIGN);
         while at < self.len {
             // The window is searched first: reading again from each position would make the cost of a long tail of

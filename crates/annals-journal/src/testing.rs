@@ -1,10 +1,6 @@
-//! The codec of frames alone, and the constants of the file: for fuzzing and tests.
+//! The codec of frames alone: for fuzzing and tests.
 
-use std::collections::BTreeMap;
-
-use annals_storage::document::constants;
-
-use super::format::{self, FRAME_HEADER_LEN, Secret};
+use super::format::{FRAME_HEADER_LEN, Secret};
 use super::frame::{self, FrameHeader, Making, Spot, Trailer, Verified};
 
 /// The contents of a frame's header, plausible or not, and the frame's position.
@@ -106,53 +102,4 @@ pub fn decode(bytes: &[u8], position: u64, txid: u64, around: Around) -> Option<
     let follows = verified.chain_after(&header, around.previous) == chain;
     let proven = verified.trailer.claim(&header, &around.secret);
     Some(Decoded { frame, payload, chain, follows, proven })
-}
-
-/// Returns the constants of the file's layout.
-#[must_use]
-pub fn constants() -> BTreeMap<String, Vec<u64>> {
-    constants![
-        format::VERSION,
-        format::MAGIC,
-        format::SLOT_MAGIC,
-        format::LIVE_MAGIC,
-        format::FRAME_MAGIC,
-        format::HEADER_AT,
-        format::HEADER_LEN,
-        format::SLOT_AT,
-        format::LIVE_AT,
-        format::SLOT_COPY_AT,
-        format::LIVE_COPY_AT,
-        format::SLOT_LEN,
-        format::LIVE_LEN,
-        format::FRAMES_AT,
-        format::FRAME_HEADER_LEN,
-        format::FRAME_TRAILER_LEN,
-        format::SECTOR,
-        format::FRAME_ALIGN,
-        format::MAX_FRAME_LEN,
-        format::MAX_PAYLOAD,
-        format::KIND_DATA,
-        format::KIND_COMMIT,
-        format::KIND_SEAL,
-        format::KIND_OPENING,
-        format::KIND_ERASURE,
-        format::FEATURE_ERASED,
-        format::FEATURE_ENCRYPTED,
-        format::FEATURE_COMPRESSED,
-        format::FEATURE_EVENTS,
-        format::KEY_SLOTS_AT,
-        format::KEY_SLOTS_LEN,
-        format::SEAL_LEN,
-        format::KIND_IGNORABLE,
-        format::MAX_SEGMENTS,
-        format::MAX_SEGMENT_LEN,
-        format::LEVEL_MASK,
-        format::FLAG_EXPLICIT_TIME,
-        format::FLAG_COMPRESSED,
-        format::FLAG_ENCRYPTED,
-        format::FLAG_MORE,
-        format::FLAG_FAR_TIME,
-        format::FLAG_FIRST,
-    ]
 }

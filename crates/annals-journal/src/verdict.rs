@@ -2,7 +2,7 @@
 
 use annals_storage::step;
 
-use super::format::Live;
+use super::format::{Live, Slot};
 use super::outcome::Recovery;
 use super::refusal::salvage_advice;
 use super::survey::Survey;
@@ -73,6 +73,41 @@ impl Survey {
             && self.wrong_chains.is_empty()
             && self.head.torn_slots() == [false; 2]
             && self.head.damaged_headers == [false; 3]
+    }
+
+    /// Returns the process that has it open for writing, as the live block says.
+    pub fn holder(&self) -> Option<u32> {
+        self.head.live.map(|live| live.pid).filter(|&pid| pid != 0)
+    }
+
+    /// True if a process of that number exists on this machine (always true if unknown).
+    pub fn holder_lives(&self) -> bool {
+        self.holder().is_some_and(annals_storage::is_alive)
+    }
+
+    /// Returns how many copies of the header are damaged, of 3.
+    pub fn damaged_headers(&self) -> usize {
+        self.head.damaged_headers.iter().filter(|&&damaged| damaged).count()
+    }
+
+    /// Returns the end of a frame with a wrong stored chain, if all else confirms the right one. Opening the file for
+    /// writing repairs it.
+    pub fn wrong_chain(&self) -> Option<u64> {
+        self.wrong_chains.first().map(|point| point.position)
+    }
+
+    /// True if anything would be cut off if the file were opened for writing.
+    pub fn has_tail(&self) -> bool {
+        self.may_hold_a_commit() || self.uncommitted_frames > 0
+    }
+
+    /// True if a copy of the header or of a slot doesn't verify, the copies of a slot differ, or a stored chain is
+    /// wrong. Nothing is lost by that, and opening the file for writing repairs it.
+    pub fn has_damaged_copy(&self) -> bool {
+        let differs = |[first, second]: &[Option<Slot>; 2]| first.is_none() || first != second;
+        self.damaged_headers() > 0
+            || !self.wrong_chains.is_empty()
+            || self.head.slots.iter().any(differs)
     }
 
     /// Describes the damage, with the lost transactions and the advice.

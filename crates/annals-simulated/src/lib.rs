@@ -46,6 +46,7 @@
 mod clock;
 mod crash;
 mod disk;
+pub mod document;
 mod fact;
 mod inode;
 mod machine;

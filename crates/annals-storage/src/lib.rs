@@ -18,9 +18,6 @@ mod continuation;
 pub mod debug;
 #[cfg(unix)]
 mod device;
-#[cfg(feature = "testing")]
-#[doc(hidden)]
-pub mod document;
 mod engines;
 mod error;
 mod file;

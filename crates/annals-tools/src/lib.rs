@@ -1,7 +1,8 @@
 //! Tools for whole Annals databases, as free functions; and [`Undo`], which restores rows and reverts transactions.
 //!
 //! Each function takes the [`Options`](annals::Options) for the files that it reads, and writes new files: an existing
-//! file is never replaced. A new file gets its name once it is whole and on permanent storage.
+//! file is never replaced. A new file gets its name once it is whole and on permanent storage. [`scan`], [`inspect`],
+//! [`examine`] and the checks of the image write nothing.
 //!
 //! ```
 //! use annals::{Database, Options};
@@ -26,6 +27,7 @@
 
 mod copies;
 mod erase;
+mod inspection;
 mod merge;
 mod names;
 mod pack;
@@ -33,11 +35,16 @@ mod rebase;
 mod salvage;
 mod undo;
 
-pub use annals::internals::{
-    ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
-};
 pub use copies::{Converted, Copied, Push, backup, backup_in, convert, push, push_in};
 pub use erase::{Erase, Erased, erase, erase_in};
+pub use inspection::examine::{Examination, SegmentInspection, examine, examine_in};
+pub use inspection::history::{HistoryCheck, HistoryInspection, check_history_index};
+pub use inspection::image::{ImageInspection, ImageRoot};
+pub use inspection::image_check::{
+    ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
+};
+pub use inspection::inspect::{Inspection, inspect, inspect_head, inspect_head_in, inspect_in};
+pub use inspection::scan::{scan, scan_in};
 pub use merge::{Merged, OnConflict, merge, merge_in};
 /// For the program, which writes new databases, too.
 #[doc(hidden)]

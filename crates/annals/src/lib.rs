@@ -29,8 +29,8 @@
 //!
 //! Without a schema at hand, as tools do, a [`Database`] is opened with [`Options`]; its [`Transaction`]s take
 //! tables, fields and values by number, and a [`Snapshot`] is a [`View`]. [`Transaction::write_blob`] writes bytes of
-//! any length, which stay in the journal and are read by [`Snapshot::blob`]. [`scan`](inspection::scan) reads the
-//! history of a file, and [`inspect`](inspection::inspect) examines it without opening it.
+//! any length, which stay in the journal and are read by [`Snapshot::blob`]. The crate
+//! `annals-tools` reads the history of a file (`scan`), and examines it without opening it (`inspect`).
 //!
 //! A commit has a [`Level`], which says what it survives; opening recovers, and reports that in
 //! [`Recovered`](journal::Recovered). Errors are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics because of a file's contents.
@@ -54,7 +54,6 @@ macro_rules! __serde {
 pub mod advanced;
 mod db;
 pub mod event;
-pub mod inspection;
 pub mod internals;
 pub mod journal;
 pub mod model;

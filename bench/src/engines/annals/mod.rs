@@ -65,7 +65,7 @@ impl Engine for Annals {
     }
 
     fn tail(&self, folder: &Path) -> Result<Option<Tail>, Failure> {
-        let inspection = annals::inspection::inspect(folder.join(FILE))?;
+        let inspection = annals_tools::inspect(&Options::new(), folder.join(FILE))?;
         let end = inspection.end.position;
         let root = inspection.image.filter(|_| !self.replays_all).map(|image| image.newest);
         let bytes = root.transpose()?.map_or(end, |root| root.tail);

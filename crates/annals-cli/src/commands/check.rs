@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::inspection::Inspection;
+use annals::journal::Survey;
 use annals::store::Dangling;
 use annals::{Error, ErrorKind, Result, Snapshot, View};
 use annals_tools::ImageCheck;
@@ -89,7 +89,7 @@ fn is_damage(error: &Error) -> bool {
 
 /// Runs all checks; returns a summary.
 fn check(path: &Path, replay: bool) -> Result<String> {
-    let examination = progress::options().examine(path)?;
+    let examination = annals_tools::examine(&progress::options(), path)?;
     let inspection = &examination.inspection;
     let shown = path.display().to_string();
     let unapplied = examination.unapplied.as_ref().map(|unapplied| {
@@ -198,7 +198,9 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
 /// Verifies the history index. If `deep`, also compares each entry with the journal.
 fn history(path: &Path, snapshot: &Snapshot, deep: bool) -> Result<Option<String>> {
     let sound = |error| but_sound(path, error, "no answer depends on the history index");
-    let Some(found) = snapshot.check_history_index(deep).map_err(sound)? else { return Ok(None) };
+    let Some(found) = annals_tools::check_history_index(snapshot, deep).map_err(sound)? else {
+        return Ok(None);
+    };
     if let Some(problem) = found.problem {
         return Err(Error::corrupt(format!(
             "{problem}; delete the image, and `annals backfill {}` makes a new one: the journal is intact",
@@ -229,8 +231,8 @@ fn unavailable(view: &View) -> Vec<String> {
 }
 
 /// Reports slots whose copies differ, or don't verify. One copy that verifies is enough, so no data is lost.
-fn torn_slots(inspection: &Inspection) -> Vec<String> {
-    info::torn_slots(inspection)
+fn torn_slots(survey: &Survey) -> Vec<String> {
+    info::torn_slots(survey)
         .into_iter()
         .map(|torn| {
             format!(
@@ -242,18 +244,18 @@ fn torn_slots(inspection: &Inspection) -> Vec<String> {
 }
 
 /// Reports bytes after the last commit, where only zeros should be.
-fn unfinished(inspection: &Inspection) -> Vec<String> {
-    if !inspection.has_tail() {
+fn unfinished(survey: &Survey) -> Vec<String> {
+    if !survey.has_tail() {
         return Vec::new();
     }
-    let why = match inspection.holder() {
-        Some(pid) if inspection.holder_lives() => {
+    let why = match survey.holder() {
+        Some(pid) if survey.holder_lives() => {
             format!("process {pid} may be writing it; if it isn't, opening the file for writing")
         }
         _ => "opening the file for writing".to_owned(),
     };
-    let (txid, position) = (inspection.end.txid, inspection.end.position);
-    let tail = info::tail(inspection).join("; ");
+    let (txid, position) = (survey.end.txid, survey.end.position);
+    let tail = info::tail(survey).join("; ");
     vec![format!(
         "\nnote: behind the last commit, {txid}, which ends at position {position}, not only zeros \
          follow: {tail}. It was never known to be durable; {why} cuts it off"

@@ -41,7 +41,7 @@ pub(super) fn run(url: &str, asked: Asked) -> Result<Outcome> {
         let path = folder.path().join("drill.annals");
         let archive = Archive::new(Bucket::open(url)?);
         let restored = archive::restore(archive, &path, None, &progress::options())?;
-        let inspection = annals::inspection::inspect(&path)?;
+        let inspection = annals_tools::inspect(&annals::Options::new(), &path)?;
         if let Some(damage) = &inspection.damage {
             say(&format!("error: {url}: what was restored is damaged: {}", plain(damage)));
             return Ok(Outcome::Damaged);

@@ -54,7 +54,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     if arguments.lazy {
         return begin(file, exists, place.ranges());
     }
-    let before = if exists { annals::inspection::inspect(file)?.end.txid.0 } else { 0 };
+    let before =
+        if exists { annals_tools::inspect(&annals::Options::new(), file)?.end.txid.0 } else { 0 };
     if !exists && lazy::origin(file)?.is_some() {
         return finish(file, place.ranges());
     }
@@ -106,7 +107,7 @@ fn copy(web: Arc<dyn Ranges>, file: &Path, exists: bool) -> Result<u64> {
             push.close()?;
         }
     }
-    Ok(annals::inspection::inspect(file)?.end.txid.0)
+    Ok(annals_tools::inspect(&annals::Options::new(), file)?.end.txid.0)
 }
 
 /// Begins a lazy replica.

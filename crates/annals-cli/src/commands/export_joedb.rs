@@ -50,11 +50,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let new = NewFile::like(files::permissions(from)?, to, (!force).then_some("--force"))?;
     let manner = Manner { strict: *strict, times: *times, same_bytes: *same_bytes };
     let mut plan = Plan::default();
-    progress::options().scan(from, &mut plan)?;
+    annals_tools::scan(&progress::options(), from, &mut plan)?;
     let open = || Ok(commands::open_to_read(&progress::options_for_a_pass(), from)?.read());
     let shown = to.display().to_string();
     let mut export = Export::new(new, shown, plan, manner, &open)?;
-    progress::options().scan(from, &mut export)?;
+    annals_tools::scan(&progress::options(), from, &mut export)?;
     let (file, Exported { events, transactions, notes }) = export.finish()?;
     file.finish()?;
     for text in notes {

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::inspection::{Examination, Inspection};
 use annals::journal::format::{Live, Slot};
 use annals::journal::{Copies, Erasure, Survey};
 use annals::{ErrorKind, Result, Schema, View};
+use annals_tools::{Examination, Inspection};
 use clap::Args;
 
 use super::info_json::{Found, damaged_copy};
@@ -51,15 +51,13 @@ fn look(arguments: &Arguments) -> Result<Found> {
     let path = &arguments.file;
     crate::remote::refuse_partial(path)?;
     if arguments.header {
-        return Ok(Found { head: annals::inspection::inspect_head(path)?, rest: None });
+        return Ok(Found { head: annals_tools::inspect_head(path)?, rest: None });
     }
-    match progress::options().examine(path) {
-        Ok(rest) => {
-            Ok(Found { head: annals::inspection::inspect_head(path)?, rest: Some(Ok(rest)) })
-        }
+    match annals_tools::examine(&progress::options(), path) {
+        Ok(rest) => Ok(Found { head: annals_tools::inspect_head(path)?, rest: Some(Ok(rest)) }),
         Err(error) if error.kind() == ErrorKind::Corrupt => {
             // Without anything to show the damage is all there is to say.
-            let Ok(head) = annals::inspection::inspect_head(path) else { return Err(error) };
+            let Ok(head) = annals_tools::inspect_head(path) else { return Err(error) };
             Ok(Found { head, rest: Some(Err(error.to_string())) })
         }
         Err(error) => Err(error),
@@ -214,10 +212,10 @@ fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
 }
 
 /// Prints the bytes after the end, a line for each kind.
-pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
+pub(crate) fn tail(survey: &Survey) -> Vec<String> {
     let mut lines = Vec::new();
-    let Survey { end, len, verified_to, uncommitted_frames, left_out_count, .. } = &**inspection;
-    if let Some(last) = inspection.left_out {
+    let Survey { end, len, verified_to, uncommitted_frames, left_out_count, .. } = survey;
+    if let Some(last) = survey.left_out {
         let transactions = count(*left_out_count, "transaction");
         let (first, last, time) = (end.txid + 1, last.txid, last.time);
         let range = if first == last {
@@ -231,7 +229,7 @@ pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
         let frames = count(*uncommitted_frames, "data frame");
         lines.push(format!("{frames} of a transaction that did not commit"));
     }
-    if let Some(tail) = inspection.tail {
+    if let Some(tail) = survey.tail {
         let at = (*verified_to).max(tail.first - tail.first % 8);
         let frames = match tail.frames {
             0 => "no frame behind that verifies by itself".to_owned(),
@@ -249,19 +247,19 @@ pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
 }
 
 /// Describes the slots with copies that differ or don't verify.
-pub(crate) fn torn_slots(inspection: &Inspection) -> Vec<String> {
+pub(crate) fn torn_slots(survey: &Survey) -> Vec<String> {
     let torn = |(number, [first, second]): (usize, &[Option<Slot>; 2])| match (first, second) {
         (Some(first), Some(second)) if first == second => None,
         (Some(_), Some(_)) => Some(format!("the copies of slot {number} differ")),
         (None, None) => Some(format!("no copy of slot {number} verifies")),
         _ => Some(format!("one copy of slot {number} doesn't verify")),
     };
-    inspection.head.slots.iter().enumerate().filter_map(torn).collect()
+    survey.head.slots.iter().enumerate().filter_map(torn).collect()
 }
 
 /// Describes whether it was closed properly, and which process has it open.
-pub(crate) fn closed(inspection: &Inspection) -> String {
-    match (opener(inspection), inspection.is_closed()) {
+pub(crate) fn closed(survey: &Survey) -> String {
+    match (opener(survey), survey.is_closed()) {
         (Some(opener), _) => format!("no, opened by {opener}"),
         (None, true) => "yes".to_owned(),
         (None, false) => "no".to_owned(),
@@ -269,10 +267,10 @@ pub(crate) fn closed(inspection: &Inspection) -> String {
 }
 
 /// Names the process that has the file open, or had when it ended.
-pub(crate) fn opener(inspection: &Inspection) -> Option<String> {
+pub(crate) fn opener(survey: &Survey) -> Option<String> {
     // A process that lives may be another of the same number.
-    let lives = if inspection.holder_lives() { "lives" } else { "is gone" };
-    inspection.holder().map(|pid| format!("process {pid}, which {lives}"))
+    let lives = if survey.holder_lives() { "lives" } else { "is gone" };
+    survey.holder().map(|pid| format!("process {pid}, which {lives}"))
 }
 
 /// Returns how many transactions all segments have that are left.

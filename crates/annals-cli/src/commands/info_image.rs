@@ -1,8 +1,8 @@
 //! The part of `annals info` about the image beside a journal, and the history index in it.
 
 use annals::Result;
-use annals::inspection::{HistoryInspection, ImageInspection};
 use annals::reports::OldestReader;
+use annals_tools::{HistoryInspection, ImageInspection};
 use serde_json::{Value, json};
 
 use crate::output::{Output, count, plain};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::inspection::{Examination, Inspection, SegmentInspection};
 use annals::journal::format::{Header, Live, Slot};
-use annals::journal::{Copies, Erasure};
+use annals::journal::{Copies, Erasure, Survey};
 use annals::{Committed, Point, Timestamp, Unapplied, View};
+use annals_tools::{Examination, SegmentInspection};
 use serde_json::{Value, json};
 
 use super::info_image;
@@ -186,9 +186,9 @@ fn indexes(view: &View) -> Vec<Value> {
 }
 
 /// Prints damage in one place while another has the same data, so that nothing is lost yet.
-pub(crate) fn damaged_copy(inspection: &Inspection) -> Option<String> {
+pub(crate) fn damaged_copy(survey: &Survey) -> Option<String> {
     let repair = "everything else is sound, and opening the file for writing repairs it";
-    match (inspection.damaged_headers(), inspection.wrong_chain()) {
+    match (survey.damaged_headers(), survey.wrong_chain()) {
         (0, None) => None,
         (0, Some(position)) => Some(format!(
             "the chain that the frame before position {position} stores is wrong, but a slot or the next \

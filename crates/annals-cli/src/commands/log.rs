@@ -133,7 +133,7 @@ fn print_part<P: Printer>(
     let printed = match (arguments.follow, events) {
         (true, _) => follow(local, &mut part),
         (false, Some(events)) if part.begin_at(events.begin())? => events.read(&mut part),
-        (false, _) => progress::options().scan(&**local, &mut part),
+        (false, _) => annals_tools::scan(&progress::options(), &**local, &mut part),
     };
     // Events read before the damage are printed, too.
     let flushed = part.printer.output().flush();

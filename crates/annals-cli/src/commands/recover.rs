@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use annals::inspection::Inspection;
+use annals::journal::Survey;
 use annals::{Error, ErrorKind, Recovery, Result};
 use clap::{Args, ValueEnum};
 
@@ -96,8 +96,8 @@ fn recover(arguments: &Arguments) -> Result<Outcome> {
     let decision = Arc::new(Mutex::new(Ok(Decision::Nothing)));
     let decided = Arc::clone(&decision);
     let (file, yes, dry_run) = (arguments.file.clone(), arguments.yes, arguments.dry_run);
-    let ask = move |inspection: &Inspection| {
-        let decision = decide(&file, inspection, yes, dry_run);
+    let ask = move |survey: &Survey| {
+        let decision = decide(&file, survey, yes, dry_run);
         let goes_on = matches!(decision, Ok(Decision::Yes));
         *decided.lock().unwrap_or_else(PoisonError::into_inner) = decision;
         if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -146,7 +146,7 @@ fn is_only_for_reading(error: &Error) -> bool {
 
 /// Shows the plan for a file that can only be read, as it is at the moment.
 fn plan_unlocked(file: &Path, recovery: Recovery) -> Result<Outcome> {
-    let examination = progress::options().recovery(recovery).examine(file)?;
+    let examination = annals_tools::examine(&progress::options().recovery(recovery), file)?;
     let inspection = &examination.inspection;
     if let Some(damage) = inspection.damage.as_ref().or(examination.problem.as_ref()) {
         return Err(Error::corrupt(damage.clone()));
@@ -163,13 +163,13 @@ fn plan_unlocked(file: &Path, recovery: Recovery) -> Result<Outcome> {
 }
 
 /// Shows the plan, and asks if there is anything to ask.
-fn decide(file: &Path, inspection: &Inspection, yes: bool, dry_run: bool) -> Result<Decision> {
+fn decide(file: &Path, survey: &Survey, yes: bool, dry_run: bool) -> Result<Decision> {
     let mut output = Output::new();
-    for line in plan(file, inspection) {
+    for line in plan(file, survey) {
         output.line(&line)?;
     }
     output.flush()?;
-    match (inspection.has_tail() || inspection.has_damaged_copy(), dry_run, yes) {
+    match (survey.has_tail() || survey.has_damaged_copy(), dry_run, yes) {
         (false, ..) => Ok(Decision::Nothing),
         (true, true, _) => Ok(Decision::Plan),
         (true, false, true) => Ok(Decision::Yes),

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use annals::inspection::Inspection;
 use annals::journal::Survey;
 use annals::storage::{Access, FileDirectory};
 
@@ -10,14 +9,14 @@ use crate::commands::info;
 use crate::output::plain;
 
 /// Prints the findings, and which bytes would be kept, cut and saved.
-pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
+pub(crate) fn plan(file: &Path, survey: &Survey) -> Vec<String> {
     let shown = plain(&file.display().to_string());
-    let Survey { end, len, head, .. } = &**inspection;
-    let damaged = damaged_copies(inspection);
-    if inspection.is_closed() && damaged.is_empty() {
-        return vec![match inspection.holder() {
+    let Survey { end, len, head, .. } = survey;
+    let damaged = damaged_copies(survey);
+    if survey.is_closed() && damaged.is_empty() {
+        return vec![match survey.holder() {
             None => format!("nothing to do: {shown} was closed properly"),
-            Some(pid) if inspection.holder_lives() => {
+            Some(pid) if survey.holder_lives() => {
                 format!("nothing to do: {shown} is whole; process {pid} has it open")
             }
             Some(pid) => format!(
@@ -26,7 +25,7 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
             ),
         }];
     }
-    let kept = match inspection.last {
+    let kept = match survey.last {
         None => "no transaction".to_owned(),
         Some(last) => format!(
             "{}, up to position {}; the last was committed {} at level {}",
@@ -36,7 +35,7 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
             last.level.name()
         ),
     };
-    if !inspection.has_tail() && !damaged.is_empty() {
+    if !survey.has_tail() && !damaged.is_empty() {
         return vec![
             format!("{shown} is whole, but {damaged}"),
             format!("keep: {kept}"),
@@ -44,7 +43,7 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
             "repair: what is damaged is written again from what is whole".to_owned(),
         ];
     }
-    if !inspection.has_tail() {
+    if !survey.has_tail() {
         return vec![
             format!("{shown} was not closed properly, but it is whole: only zeros follow the end"),
             format!("keep: {kept}"),
@@ -53,15 +52,15 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
     }
     let mark = format!("{}-{:016x}", end.txid, end.chain);
     let mut lines = vec![
-        match info::opener(inspection) {
+        match info::opener(survey) {
             Some(opener) => format!("{shown} was not closed properly by {opener}"),
             None => format!("{shown} was not closed properly"),
         },
         format!("keep: {kept}"),
         format!("cut: all behind that, up to position {len}"),
     ];
-    lines.extend(info::tail(inspection).into_iter().map(|line| format!("  {line}")));
-    lines.push(match inspection.may_hold_a_commit() {
+    lines.extend(info::tail(survey).into_iter().map(|line| format!("  {line}")));
+    lines.push(match survey.may_hold_a_commit() {
         true => plain(&format!(
             "save: what is cut, at most 64 MiB of it, as {}",
             beside(file, &format!("tail-{mark}"))
@@ -79,16 +78,16 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
 }
 
 /// Prints the damaged copies of structures that are written more than once; nothing if there are none.
-fn damaged_copies(inspection: &Inspection) -> String {
-    let headers = match inspection.damaged_headers() {
+fn damaged_copies(survey: &Survey) -> String {
+    let headers = match survey.damaged_headers() {
         0 => None,
         1 => Some("1 of the 3 copies of its header is damaged".to_owned()),
         damaged => Some(format!("{damaged} of the 3 copies of its header are damaged")),
     };
-    let chain = inspection
+    let chain = survey
         .wrong_chain()
         .map(|position| format!("the chain stored before position {position} is wrong"));
-    let slots = info::torn_slots(inspection);
+    let slots = info::torn_slots(survey);
     headers.into_iter().chain(chain).chain(slots).collect::<Vec<_>>().join(", and ")
 }
 

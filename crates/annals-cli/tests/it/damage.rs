@@ -121,7 +121,8 @@ fn a_check_beside_a_writer_judges_one_end() {
             input.write_all(line.as_bytes()).unwrap();
         }
     });
-    let before = ::annals::inspection::inspect(dir.path().join("a")).unwrap().end.txid;
+    let before =
+        ::annals_tools::inspect(&::annals::Options::new(), dir.path().join("a")).unwrap().end.txid;
     for _ in 0..8 {
         let output = run(dir.path(), &["check", "--replay", "a"], b"");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -132,7 +133,8 @@ fn a_check_beside_a_writer_judges_one_end() {
             "{told}"
         );
     }
-    let after = ::annals::inspection::inspect(dir.path().join("a")).unwrap().end.txid;
+    let after =
+        ::annals_tools::inspect(&::annals::Options::new(), dir.path().join("a")).unwrap().end.txid;
     stop.store(true, Ordering::Relaxed);
     feeder.join().unwrap();
     assert!(writer.wait().unwrap().success());

@@ -163,7 +163,7 @@ fn the_program_keeps_a_database_on_a_device() {
     assert!(said.contains("one") && said.contains("two"), "{said}");
 
     // What may hold a commit is saved, but not beside the device.
-    let end = ::annals::inspection::inspect(&device.path).unwrap().end.position;
+    let end = ::annals_tools::inspect(&Options::new(), &device.path).unwrap().end.position;
     let medium = OpenOptions::new().write(true).open(&device.path).unwrap();
     medium.write_all_at(b"may have been a commit", end + 64).unwrap();
     medium.sync_all().unwrap();

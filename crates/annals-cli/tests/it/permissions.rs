@@ -68,7 +68,8 @@ impl Place {
 
     /// Lets an opening find what may have been a commit; returns the file that it is saved in.
     fn save_a_tail(&self) -> Option<PathBuf> {
-        let end = annals::inspection::inspect(self.path("a")).unwrap().end.position;
+        let end =
+            annals_tools::inspect(&annals::Options::new(), self.path("a")).unwrap().end.position;
         let journal = fs::OpenOptions::new().write(true).open(self.path("a")).unwrap();
         journal.write_all_at(b"may have been a commit", end + 64).unwrap();
         self.run("shell a", "insert t \"another\"\n");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_storage::document::{codes, rows};
+use annals_simulated::document::{codes, rows};
 
 use crate::opcode;
 

@@ -3,8 +3,7 @@
 
 use annals_schema::{Command, Schema, Type};
 
-use crate::testing::decode_payload;
-use crate::{Encoder, Event};
+use crate::{Encoder, Event, decode};
 use crate::{Vector, part_value, parts};
 use annals_schema::ValueRef;
 use annals_schema::{FieldNumber, RowId, TableNumber};
@@ -33,7 +32,7 @@ fn each_value_is_read_from_its_part() {
         };
         let mut payload = Vec::new();
         Encoder::default().encode(&schema, &event, &mut payload);
-        decode_payload(&payload, 0, &mut schema.clone(), &mut |schema, event| {
+        decode(&payload, 0, &mut schema.clone(), &mut |schema, event| {
             let Event::UpdateVector { field, values: read, .. } = *event else { return Ok(()) };
             let field = schema.table(table).unwrap().field(field).unwrap();
             let parts = parts(field, read, 300).unwrap();

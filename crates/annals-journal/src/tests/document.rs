@@ -4,7 +4,7 @@
 use annals_schema::Txid;
 use std::collections::BTreeMap;
 
-use annals_storage::document::{codes, compare_fields, compare_layout, number, rows, variants};
+use annals_simulated::document::{codes, compare_fields, compare_layout, number, rows, variants};
 
 use crate::format::{self, Header, Live, Point, Slot};
 use crate::frame::FrameHeader;

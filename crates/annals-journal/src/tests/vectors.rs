@@ -20,7 +20,7 @@ use crate::{Checkpoints, Level, Writer, create, frame, head};
 use annals_event::testing::{Owned, decoded};
 use annals_event::{Encoder, Event, Vector};
 use annals_simulated::SimulatedClock;
-use annals_storage::document::{block, dump, parse_dump};
+use annals_simulated::document::{block, dump, parse_dump};
 use annals_storage::{Access, Clock, Directory, MemoryDirectory, Storage};
 
 /// Something that writes a journal without a store.

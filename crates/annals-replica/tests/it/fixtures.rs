@@ -96,7 +96,7 @@ fn content(what: &str, snapshot: &Snapshot, to: &mut String) {
 fn describe(folder: &Path) -> String {
     let mut text = String::new();
     let path = folder.join("v1.annals");
-    let image = annals::internals::check_image(&Options::new(), &path).expect("the image is read");
+    let image = annals_tools::check_image(&Options::new(), &path).expect("the image is read");
     let image = image.expect("an image");
     assert_eq!((image.txid, image.problem), (Txid(7), None));
     let url = format!("file://{}/archive", folder.display());

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use annals::inspection::Inspection;
 use annals::{Options, Progress};
 use annals_replica::Local;
+use annals_tools::Inspection;
 use axum::body::Body;
 use axum::extract::Query;
 use axum::http::header;
@@ -113,7 +113,8 @@ fn check_file(local: &Local, path: PathBuf, lines: &Lines) {
             false => ControlFlow::Continue(()),
         }
     };
-    let checked = Options::new().on_progress(tell).inspect(path).map_err(Refusal::from);
+    let options = Options::new().on_progress(tell);
+    let checked = annals_tools::inspect(&options, path).map_err(Refusal::from);
     let line = match checked.and_then(|inspection| examine_checked(local, &inspection)) {
         Ok(found) => serde_json::to_string(&found).unwrap_or_default(),
         Err(refusal) => serde_json::json!({ "error": refusal.message }).to_string(),

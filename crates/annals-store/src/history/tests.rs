@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_simulated::Rng;
-use annals_storage::document::{compare_fields, variants};
+use annals_simulated::document::{compare_fields, variants};
 
 use super::node::{self, Child};
 use super::{Entry, FIRST_TABLE, HistoryIndex, Key};

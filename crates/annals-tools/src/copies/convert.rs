@@ -85,7 +85,7 @@ pub fn convert(
         let written = to.open(&temporary, Access::Read).map_err(io)?;
         compare(part, &*written, &mut meter)?;
     }
-    annals::inspection::scan_in(&*to, names.temporary(), &mut Nothing)
+    crate::scan_in(&Options::new(), &*to, names.temporary(), &mut Nothing)
         .map_err(|error| names.explain(error))?;
     names.give()?;
     Ok(converted)

@@ -87,7 +87,7 @@ pub fn push_in(
 /// database.hard_checkpoint()?;
 /// assert_eq!(push.bring_up()?.transactions, 1);
 /// push.close()?;
-/// assert_eq!(annals::inspection::inspect(&copy)?.end, annals::inspection::inspect(&path)?.end);
+/// assert_eq!(annals_tools::inspect(&Options::new(), &copy)?.end, annals_tools::inspect(&Options::new(), &path)?.end);
 /// # Ok(())
 /// # }
 /// ```

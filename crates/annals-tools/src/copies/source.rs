@@ -3,12 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use annals::internals::Proven;
+use annals::internals::{check_end, image_witnesses};
 use annals::{Error, ErrorKind, Result};
 use annals_journal::format::Header;
 use annals_journal::segments::{Chain, Kept, refuse_replaced};
 use annals_journal::{FrameReader, Head, Point, Survey};
 use annals_storage::{Access, Directory, Storage};
+use annals_store::image::Witness;
 
 use super::place::Place;
 use crate::names::like;
@@ -24,7 +25,7 @@ pub(crate) struct Source {
     /// removed.
     newest: Option<Arc<dyn Storage>>,
     /// The points that the image beside it proved at the last check.
-    proven: Proven,
+    witnesses: Vec<Witness>,
 }
 
 /// One segment of it. They aren't removed as long as the oldest is open.
@@ -70,7 +71,7 @@ impl Part {
 
 impl Source {
     pub(crate) fn new(directory: Arc<dyn Directory>, name: &str) -> Self {
-        Self { place: Place::new(directory, name), newest: None, proven: Proven::default() }
+        Self { place: Place::new(directory, name), newest: None, witnesses: Vec::new() }
     }
 
     /// Returns a handle of the directory of a new file, which gets the permissions of this journal.
@@ -96,7 +97,7 @@ impl Source {
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn check_end(&self, part: &Part, survey: &Survey) -> Result<()> {
-        self.proven.check_end(survey, &*self.place.directory, &self.place.name, &*part.storage)
+        check_end(&self.witnesses, survey, &*self.place.directory, &self.place.name, &*part.storage)
     }
 
     /// Returns a new handle of the same journal.
@@ -110,7 +111,8 @@ impl Source {
         let mut tries = 0;
         loop {
             let newest = self.open_newest()?;
-            self.proven = Proven::read(&*self.place.directory, &self.place.name, &newest.head);
+            self.witnesses =
+                image_witnesses(&*self.place.directory, &self.place.name, &newest.head);
             let (storage, header) = (Arc::clone(&newest.storage), *newest.header());
             let mut parts = self.parts(newest, from);
             if from.is_none() && parts.is_ok() {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use annals::event::{Event, Vector};
 use annals::internals::requests::of_erased_answer;
 use annals::{FieldNumber, Result, RowId, Schema, TableNumber, ValueRef};
-use annals_event::Edit;
 
+use super::payload::Edit;
 use super::search::Target;
 
 /// Edits the events of one frame after another.

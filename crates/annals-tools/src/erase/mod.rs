@@ -1,11 +1,14 @@
 //! Erasing values from history, in three steps: a scan finds them, the segments that hold them are written again with
 //! null in their places, and the new segments take the place of the old ones.
 //!
-//! `search` finds the values, `edit` changes events, and `write` makes segments. The library puts these in place
-//! (`annals::internals::Generation`), for it also ends what a crash interrupted.
+//! `search` finds the values, `edit` changes events of the `payload` of frames, and `write` makes segments by `rewrite`. `generation` puts these in place, up to
+//! step 3 of `annals::internals::erasure`; the library does the rest, for it also ends what a crash interrupted.
 
 mod edit;
+mod generation;
+mod payload;
 mod report;
+mod rewrite;
 mod search;
 mod write;
 
@@ -13,10 +16,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::internals::{Generation, Removable, locate};
+use annals::internals::locate;
 use annals::{Options, Result, Schema};
 use annals_storage::{Clock, Directory, SystemClock};
 
+use self::generation::{Generation, Removable};
 pub use self::report::{Erase, Erased};
 use self::search::{Others, Search, Target};
 use self::write::Writing;

@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::internals::{Generation, OldSegment};
 use annals::journal::{Carried, Erasure};
 use annals::{Level, Result, Schema};
 use annals_event::Encoder;
+use annals_journal::FrameHeader;
 use annals_journal::format::{
     FEATURE_ERASED, FLAG_FIRST, Header, KIND_COMMIT, KIND_ERASURE, SECTOR,
 };
 use annals_journal::segments::with_next;
-use annals_journal::{FrameHeader, Rewriting};
 use annals_storage::{Clock, Storage};
 
 use super::edit::Editor;
+use super::generation::{Generation, OldSegment};
+use super::payload;
 use super::report::Erase;
+use super::rewrite::Rewriting;
 use super::{Plan, Target};
 
 /// What is known of the history that is being written.
@@ -98,7 +100,7 @@ impl<'w> Writing<'w> {
             self.editor.repeats = repeated && txid == header.first_txid;
             first |= frame.header.flags & FLAG_FIRST;
             let edited = match frame.header.has_events() {
-                true => annals_event::edit(frame.payload, &mut self.schema, &mut self.editor)?,
+                true => payload::edit(frame.payload, &mut self.schema, &mut self.editor)?,
                 false if frame.header.is_seal() => {
                     with_next(frame.payload, |next| self.rewritten(&next))
                 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use annals::internals::{Watched, locate, takes_unproven, watch};
 use annals::{Error, ErrorKind, Options, Result};
-use annals_journal::Walk;
 use annals_storage::{Clock, Directory, SystemClock};
 
 use super::parts::Parts;
 use super::proof::Proof;
 use super::report::Salvaged;
 use super::transactions::{From, Salvage};
+use super::walk::Walk;
 use crate::names::{Names, like};
 
 /// Writes a new journal `to` with all that verifies in the journal `from`, in all its segments; they aren't

@@ -3,13 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use annals::internals::{Part, image_roots, state_of_image};
 use annals::journal::Copies;
 use annals::{Error, Point, Result, Snapshot};
 use annals_journal::cannot_open;
 use annals_journal::format::Header;
 use annals_journal::segments::{Chain, erased_name, journal_of, kept_name, later, number_in};
 use annals_storage::{Access, Directory, Hold, Lock};
+
+use super::states::{Part, image_roots, state_of_image};
 
 /// All existing files.
 #[derive(Debug)]

@@ -8,11 +8,12 @@
 use std::io;
 
 use annals::{Point, Txid};
+use annals_journal::Trailer;
 use annals_journal::segments::Seal;
-use annals_journal::{Link, Trailer, Walk};
 use annals_storage::{Storage, step};
 
 use super::parts::Parts;
+use super::walk::{Link, Walk};
 
 /// Consecutive frames, linked by the chain.
 #[derive(Clone, Copy, Debug)]

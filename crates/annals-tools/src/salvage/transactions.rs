@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use annals::internals::state_of_segment;
 use annals::{Committed, Database, Level, Pending, Result, Schema, Snapshot, Transaction};
-use annals_journal::{Frame, Link, Skipped, Step};
+use annals_journal::Frame;
 use annals_storage::Directory;
 use annals_store::image::image_name;
 
@@ -13,6 +12,8 @@ use super::known;
 use super::parts::Parts;
 use super::proof::Proof;
 use super::report::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
+use super::states::state_of_segment;
+use super::walk::{Link, Skipped, Step};
 
 /// So many transactions are acknowledged at once.
 const BATCH: u64 = 1000;

@@ -3,7 +3,6 @@
 //! The rooms, each of which imports from those after it, but for a few imports that a test counts:
 //!
 //! - `api`: opening, files that are only read, bytes of the program, what a program asks of the image;
-//! - `tools`: examining files, and `erase`, which replaces the files of a journal;
 //! - `replicate`: frames as they are, from and for other machines, and transactions that a replica commits on its own;
 //! - `past`: past states, the history index, histories, changes, subscriptions, and the handle that only reads;
 //! - `image`: backfills and all that is done in the background, checks of the image;
@@ -17,27 +16,29 @@ mod image;
 mod past;
 mod present;
 mod replicate;
-mod tools;
 mod write;
 
 use crate::progress;
 
 pub use crate::db::api::embedded::Embedded;
-pub use crate::db::follow::inspection::{
-    HistoryInspection, ImageInspection, ImageRoot, Inspection, OldestReader, SegmentInspection,
-};
-pub use crate::db::follow::options::{Options, locate, takes_unproven, watch};
+pub use crate::db::api::erasure;
+pub use crate::db::api::open::open_to_replace;
+pub use crate::db::follow::beside;
+pub use crate::db::follow::opening::load as load_image;
+pub use crate::db::follow::options::{Options, locate, recovery, takes_unproven, watch};
 pub use crate::db::follow::report::Restarting;
 pub use crate::db::follow::report::{
-    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled,
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
 };
-pub use crate::db::follow::scan::Sink;
-pub use crate::db::follow::unapplied::Unapplied;
-pub use crate::db::follow::witness::Proven;
-pub use crate::db::image::{
-    ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
-};
-pub use crate::db::past::history::HistoryCheck;
+pub use crate::db::follow::scan::{Sink, take_frame};
+pub use crate::db::follow::segments::{Opened, Past, Since, open_to_read};
+pub use crate::db::follow::source::{FrameFacts, FrameSource, Visitor, is_damaged};
+pub use crate::db::follow::state::{Replay, advance_to};
+pub use crate::db::follow::survey::{FromImage, open_from_image, warn_of_image};
+pub use crate::db::follow::unapplied::{Counted, Unapplied};
+pub use crate::db::follow::witness::{check_end, identity, image_witnesses};
+pub use crate::db::image::compare::difference;
+pub use crate::db::past::history::check::{compare_history_index, indexed_until};
 pub use crate::db::past::moment::{Moment, MomentError};
 pub use crate::db::past::reader::Reader;
 #[cfg(feature = "tokio")]
@@ -47,8 +48,9 @@ pub use crate::db::past::time::{
     Subscription, Tail, erasures_since, past_of, schema_after,
 };
 pub use crate::db::present::outcome::{Forgotten, Older, Restarted};
-pub use crate::db::present::snapshot::{Snapshot, check_origin, name_of};
+pub use crate::db::present::snapshot::{Snapshot, check_origin, name_of, snapshot_of};
 pub use crate::db::present::stats::{CacheStats, Latencies, OldestState, Stats};
+pub use crate::db::replicate::continuation::locate as locate_continued;
 pub use crate::db::replicate::continuation::{
     Continuation, LOCAL, PUSHED, REBASE, begin_continuation, open_continuation, rename_continuation,
 };
@@ -59,12 +61,6 @@ pub use crate::db::replicate::{
     frames_up_to, head_up_to, hold, propose, segment_number, settle, spool, take, upgrade_in,
 };
 pub use crate::db::replicate::{End, last_clock_time, transaction_ends};
-pub use crate::db::tools::erase::{Generation, OldSegment, Removable};
-pub use crate::db::tools::examine::{examine, scan, scan_in};
-pub use crate::db::tools::inspect::{
-    Examination, inspect, inspect_head, inspect_head_in, inspect_in,
-};
-pub use crate::db::tools::remains::{Part, image_roots, state_of_image, state_of_segment};
 pub use crate::db::write::blobs::BlobReader;
 pub use crate::db::write::changed::{Blame, Changed, RowChange, Version, VersionKind, is_same};
 pub use crate::db::write::checks::{Checked, Proposed};

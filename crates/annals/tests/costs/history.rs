@@ -32,7 +32,7 @@ fn create(path: &Path) -> Database {
 /// Returns how many bytes of the image the index has after a backfill.
 fn index(db: &Database, path: &Path) -> u64 {
     db.backfill(BackfillMode::Full).unwrap();
-    annals::inspection::inspect(path).unwrap().history.unwrap().nodes * 4096
+    annals_tools::inspect(&Options::new(), path).unwrap().history.unwrap().nodes * 4096
 }
 
 #[test]

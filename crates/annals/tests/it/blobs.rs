@@ -4,13 +4,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use annals::event::{Event, MAX_PIECE, Script};
-use annals::inspection::scan_in;
 use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
 use annals::{
     Blob, BlobReader, Command, Committed, Database, Error, ErrorKind, FieldNumber, Level, Options,
     Reader, Result, RowId, Schema, Sink, TableNumber, Transaction, Type, ValueRef,
 };
 use annals_simulated::Rng;
+use annals_tools::scan_in;
 
 use crate::hostile::memory::peak;
 
@@ -337,7 +337,7 @@ fn the_log_has_a_line_for_each_piece() {
     database.write(write).unwrap();
     database.close().unwrap();
     let mut log = Log::default();
-    scan_in(&directory, NAME, &mut log).unwrap();
+    scan_in(&Options::new(), &directory, NAME, &mut log).unwrap();
     let expected = "create_table file\nadd_field file content blob\n--\nwrite_blob \"Köln\"\n\
         append_blob \"\\n\"\ninsert file blob:1\nwrite_blob 0xff00\nvalid_data\n--\n";
     assert_eq!(log.text, expected);

@@ -54,7 +54,7 @@ fn cents(row: Option<&Vec<Value>>) -> i64 {
 }
 
 /// Refuses a commit that changes the sum of all accounts.
-fn balanced(proposed: &Proposed<'_>) -> annals::inspection::Checked {
+fn balanced(proposed: &Proposed<'_>) -> annals::model::Checked {
     let mut sum = 0;
     for change in proposed.changes() {
         let change = change?;

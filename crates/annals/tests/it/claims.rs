@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use annals::inspection::{inspect_in, scan_in};
 use annals::journal::format::{FRAME_HEADER_LEN, FRAMES_AT, Live, hash};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{Command, Database, ErrorKind, Level, Options, Recovery, TableNumber, Type, ValueRef};
 use annals_simulated::{SimulatedClock, SimulatedDisk};
+use annals_tools::{inspect_in, scan_in};
 
 pub(crate) const NAME: &str = "journal";
 pub(crate) const TABLE: TableNumber = TableNumber(0);
@@ -336,13 +336,17 @@ pub(crate) fn wrong_chain() {
         let mut bytes = bytes.clone();
         bytes[end - 3] ^= 4;
         let (disk, database) = opened(&bytes, 13);
-        assert_eq!(inspect_in(&disk, NAME).unwrap().end.txid, annals::Txid(6), "{end}");
+        assert_eq!(
+            inspect_in(&Options::new(), &disk, NAME).unwrap().end.txid,
+            annals::Txid(6),
+            "{end}"
+        );
         let database = database.unwrap();
         assert_eq!(database.read().txid(), annals::Txid(6), "{end}");
         database.close().unwrap();
-        let inspection = inspect_in(&disk, NAME).unwrap();
+        let inspection = inspect_in(&Options::new(), &disk, NAME).unwrap();
         assert_eq!((inspection.wrong_chain(), inspection.is_closed()), (None, true));
-        scan_in(&disk, NAME, &mut Nothing).unwrap();
+        scan_in(&Options::new(), &disk, NAME, &mut Nothing).unwrap();
     }
 }
 
@@ -353,11 +357,11 @@ fn every_wrong_stored_chain_is_repaired() {
         bytes[end - 3] ^= 4;
     }
     let (disk, database) = opened(&bytes, 13);
-    scan_in(&disk, NAME, &mut Nothing).unwrap();
+    scan_in(&Options::new(), &disk, NAME, &mut Nothing).unwrap();
     let database = database.unwrap();
     assert_eq!(database.read().txid(), annals::Txid(6));
     database.close().unwrap();
-    let inspection = inspect_in(&disk, NAME).unwrap();
+    let inspection = inspect_in(&Options::new(), &disk, NAME).unwrap();
     assert_eq!((inspection.wrong_chain(), inspection.is_closed()), (None, true));
 }
 
@@ -409,7 +413,7 @@ pub(crate) fn two_phase_is_known() {
         insert(&database, b"known", Level::TwoPhase);
         let end = database.read().point().position;
         for state in disk.crash_states().every().take(500) {
-            let slots = inspect_in(&state, NAME).unwrap().head.slots;
+            let slots = inspect_in(&Options::new(), &state, NAME).unwrap().head.slots;
             let newest = slots.iter().flatten().flatten().map(|slot| slot.point.position).max();
             assert_eq!(newest, Some(end));
         }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use annals::inspection::inspect_in;
 use annals::journal::format::{FRAME_MAGIC, FRAMES_AT};
 use annals::storage::{Access, Directory};
 use annals::{Database, Error, ErrorKind, Level, Options, Recovery, TableNumber, ValueRef};
 use annals_simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
+use annals_tools::inspect_in;
 
 const NAME: &str = "device";
 const TABLE: TableNumber = TableNumber(0);
@@ -80,7 +80,7 @@ fn a_device_is_created_written_closed_and_opened_again() {
     database.close().unwrap();
     assert_eq!(disk.content(NAME).unwrap().len(), 4 * MIB);
     assert_eq!(disk.list().unwrap(), [NAME]);
-    let inspection = inspect_in(&disk, NAME).unwrap();
+    let inspection = inspect_in(&Options::new(), &disk, NAME).unwrap();
     assert!(inspection.is_closed() && inspection.damage.is_none() && inspection.tail.is_none());
     for _ in 0..2 {
         let database = open(&disk, Options::new().recovery(Recovery::Refuse)).unwrap();
@@ -161,7 +161,8 @@ fn a_slot_that_told_the_end_and_is_lost_is_damage() {
     (0..60).for_each(|number| insert(&database, number, 50_000, Level::Checksummed).unwrap());
     database.close().unwrap();
     let content = disk.content(NAME).unwrap();
-    let slots = inspect_in(&disk, NAME).unwrap().head.slots.map(|[copy, _]| copy.unwrap());
+    let slots =
+        inspect_in(&Options::new(), &disk, NAME).unwrap().head.slots.map(|[copy, _]| copy.unwrap());
     let mut refused = 0;
     for (which, slot) in slots.iter().enumerate() {
         let mut content = content.clone();

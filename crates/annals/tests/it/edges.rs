@@ -113,7 +113,7 @@ fn a_scan_that_cannot_read_on_says_so() {
     }
     db.close().unwrap();
     let mut sink = Breaking { directory: directory.clone(), commits: 0 };
-    let error = annals::inspection::scan_in(&directory, "db", &mut sink).unwrap_err();
+    let error = annals_tools::scan_in(&Options::new(), &directory, "db", &mut sink).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(sink.commits < 8);
 }
@@ -154,7 +154,7 @@ fn checkpoints_wait_for_no_transaction_and_tell_of_commits_only() {
     let mut tx = db.begin().unwrap();
     // More than a frame, so that a part of it is in the file.
     (0..3).for_each(|_| tx.comment(&"long".repeat(200_000)).unwrap());
-    let inspect = || annals::inspection::inspect_in(&directory, "db").unwrap();
+    let inspect = || annals_tools::inspect_in(&Options::new(), &directory, "db").unwrap();
     assert_eq!(db.soft_checkpoint().unwrap(), committed);
     assert_eq!(inspect().hard, 16384, "nothing was flushed yet");
     assert_eq!(db.hard_checkpoint().unwrap(), committed);

@@ -180,7 +180,7 @@ pub(crate) fn foreign_slot() {
     database.backfill(BackfillMode::Full).unwrap();
     database.close().unwrap();
     let mut bytes = disk.content(NAME).unwrap();
-    let end = annals::inspection::inspect_in(&disk, NAME).unwrap().end.position;
+    let end = annals_tools::inspect_in(&Options::new(), &disk, NAME).unwrap().end.position;
     let header = hash(&bytes[..HEADER_LEN]);
     let mut changed = 0;
     for copy in [4096 + 512, 4096 + 1024, 8192 + 512, 8192 + 1024] {

@@ -35,7 +35,7 @@ fn len(db: &Database) -> u64 {
 
 /// Returns whether the last program that had it open closed it.
 fn is_closed(path: &Path) -> bool {
-    annals::inspection::inspect(path).unwrap().is_closed()
+    annals_tools::inspect(&Options::new(), path).unwrap().is_closed()
 }
 
 const fn shareable<T: Clone + Send + Sync + 'static>() {}

@@ -91,8 +91,8 @@ fn a_packed_copy_is_a_journal_of_its_own_with_the_same_state() {
     database.close().unwrap();
     let packed = pack(&directory).unwrap();
     assert!(packed.is_done && packed.after < packed.before, "{packed:?}");
-    let [original, copy] =
-        [NAME, OUT].map(|name| annals::inspection::inspect_in(&directory, name).unwrap());
+    let [original, copy] = [NAME, OUT]
+        .map(|name| annals_tools::inspect_in(&Options::new(), &directory, name).unwrap());
     assert_ne!(copy.head.header.journal_id, original.head.header.journal_id);
     assert_eq!(
         (copy.head.header.segment, copy.end.txid.0, copy.is_closed(), copy.len),

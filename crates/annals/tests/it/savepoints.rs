@@ -177,7 +177,7 @@ fn contents(db: &Database) -> String {
 /// Returns the events of the journal as text, and its length.
 fn journal(directory: &MemoryDirectory) -> (String, u64) {
     let mut log = Log::default();
-    annals::inspection::scan_in(directory, NAME, &mut log).unwrap();
+    annals_tools::scan_in(&Options::new(), directory, NAME, &mut log).unwrap();
     let length = directory.open(NAME, Access::Read).unwrap().len().unwrap();
     (log.text, length)
 }

@@ -61,11 +61,11 @@ fn handles_take_turns_and_see_what_the_others_committed() {
         database.read().check().unwrap();
     }
     first.close().unwrap();
-    let inspection = annals::inspection::inspect_in(&disk, "journal").unwrap();
+    let inspection = annals_tools::inspect_in(&Options::new(), &disk, "journal").unwrap();
     assert!(!inspection.is_closed(), "the other one has it open");
     insert(&second, 40, Level::Soft).unwrap();
     second.close().unwrap();
-    let inspection = annals::inspection::inspect_in(&disk, "journal").unwrap();
+    let inspection = annals_tools::inspect_in(&Options::new(), &disk, "journal").unwrap();
     assert!(inspection.is_closed(), "{inspection:?}");
     assert_eq!(inspection.end.txid, annals::Txid(42));
 }
@@ -221,7 +221,7 @@ fn a_program_whose_schema_another_one_upgraded_must_end() {
     new.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(2), ValueRef::String("pear")])).unwrap();
     assert!(new.recoveries().is_empty(), "nobody was interrupted");
     new.close().unwrap();
-    assert!(annals::inspection::inspect(&path).unwrap().is_closed());
+    assert!(annals_tools::inspect(&Options::new(), &path).unwrap().is_closed());
 }
 
 /// The file grows by zeros that one process writes ahead, and another's commits take that space. Turns without a

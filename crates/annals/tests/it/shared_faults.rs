@@ -191,7 +191,7 @@ fn closing_is_whole_after_a_panic() {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
     insert(&database, 1, Level::Soft).unwrap();
     database.close().unwrap();
-    assert!(annals::inspection::inspect_in(&disk, "journal").unwrap().is_closed());
+    assert!(annals_tools::inspect_in(&Options::new(), &disk, "journal").unwrap().is_closed());
     assert_durable(&disk, 2, "closed");
 }
 

@@ -121,7 +121,7 @@ fn what_happens_is_traced_without_data() {
     let image = FileDirectory::new(folder.path()).open("db.annals-image", Access::Write).unwrap();
     let end = image.len().unwrap();
     image.write_at(16384, &vec![0x55; usize::try_from(end - 16384).unwrap()]).unwrap();
-    let check = annals::internals::check_image(&Options::new(), &path).unwrap().unwrap();
+    let check = annals_tools::check_image(&Options::new(), &path).unwrap().unwrap();
     assert!(check.problem.is_some());
     has(&lines(), &["WARN", "a check found damage"]);
 

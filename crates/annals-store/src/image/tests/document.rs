@@ -6,8 +6,8 @@ use crate::image::format::{self, FANOUT, Identity, ImageHeader, Root};
 use crate::image::node;
 use crate::image::stored::Stored;
 use annals_schema::Txid;
+use annals_simulated::document::{compare_fields, compare_layout, variants};
 use annals_storage::Point;
-use annals_storage::document::{compare_fields, compare_layout, variants};
 
 const FULL: Stored = Stored {
     place: u64::MAX,

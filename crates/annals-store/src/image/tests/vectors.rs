@@ -10,8 +10,8 @@ use crate::image::roots::Slot;
 use crate::image::walk::{WalkStep, walk};
 use crate::image::{Identity, Image, Opened, check};
 use annals_simulated::SimulatedClock;
+use annals_simulated::document::{block, dump, parse_dump};
 use annals_storage::Point;
-use annals_storage::document::{block, dump, parse_dump};
 use annals_storage::{Access, Directory, MemoryDirectory};
 
 const NAME: &str = "vector-image";

@@ -1,5 +1,6 @@
 //! Opening a database.
 
+use crate::db::api::erasure;
 use crate::db::follow::acquire;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,6 @@ use crate::db::present::segment::{Current, Segment};
 use crate::db::present::turns::Turns;
 use crate::db::progress::Watched;
 use crate::db::replicate::continuation;
-use crate::db::tools::erase;
 use crate::db::write::core::{Core, Writing};
 use crate::db::write::database::Database;
 use crate::db::write::group::Group;
@@ -30,7 +30,7 @@ use crate::db::write::upgrade::Customs;
 use crate::db::write::uuids::NewUuids;
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Recovered, Recovery, Survey, Verdict, segments};
-use crate::storage::{Access, Clock, Directory, SystemClock};
+use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
 use crate::trace::{event, span};
 use crate::{Error, ErrorKind, Result};
 
@@ -229,7 +229,7 @@ impl Options {
 
     /// Gets hold of the newest segment and reads all that is needed to know its state; ends a restart
     /// before that was interrupted.
-    pub(in crate::db) fn open_newest(
+    fn open_newest(
         &self,
         directory: &Arc<dyn Directory>,
         name: &str,
@@ -261,7 +261,7 @@ impl Options {
             };
             let mut found = request.find()?;
             if !storage.has_fixed_len() {
-                erase::finish(&**directory, name, &found.head.header)?;
+                erasure::finish(&**directory, name, &found.head.header)?;
                 Past::check_there(&**directory, name, &found.head.header, &shown)?;
             }
             let (survey, state, image_state) =
@@ -303,11 +303,38 @@ fn note_opening(database: &Database) {
 }
 
 /// The newest segment, read.
-pub(in crate::db) struct Newest {
-    pub(in crate::db) acquired: Acquired,
-    pub(in crate::db) found: OpenedImage,
-    pub(in crate::db) survey: Survey,
+struct Newest {
+    acquired: Acquired,
+    found: OpenedImage,
+    survey: Survey,
     state: State,
     image_state: Option<Arc<ImageState>>,
-    pub(in crate::db) recovery: Recovery,
+    recovery: Recovery,
+}
+
+/// Opens a journal alone, recovers it, and ends what was interrupted, so that its files can be replaced. Returns its
+/// newest segment, which is locked.
+///
+/// # Errors
+/// As [`Options::open_in`]; `Unsupported`: a raw device.
+pub fn open_to_replace(
+    options: &Options,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Arc<dyn Storage>, Survey)> {
+    let options = options.clone().create(false).shared(false);
+    let Newest { acquired, found, survey, recovery, .. } =
+        options.open_newest(directory, name, clock)?;
+    let (storage, shown) = (acquired.storage, directory.display(name));
+    if storage.has_fixed_len() {
+        let message = format!("{shown}: a device can't be rewritten: copy what it holds");
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    if let Some(stopped) = found.stopped.filter(|_| survey.sealed.is_some()) {
+        return Err(Error::corrupt(stopped.unapplied.explain(&shown)));
+    }
+    let repair = Repair { directory: &**directory, name, survey: &survey, recovery, others: false };
+    repair.settle(&options, &*storage, false, clock.secret())?;
+    Ok((storage, survey))
 }

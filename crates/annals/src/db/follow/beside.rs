@@ -14,7 +14,7 @@ use crate::storage::{Access, Directory, Storage, is_same_file};
 
 /// The kind of a file beside a journal, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::db) enum Kind {
+pub enum Kind {
     /// An image, also a damaged or unfinished one.
     Cache,
     /// A segment that is kept.
@@ -43,7 +43,8 @@ const TEMPORARY: [&str; 11] = [
 ];
 
 /// Returns the kind of a file beside a journal, from its name; `None` for other names.
-pub(in crate::db) fn kind(found: &str, journal: &str) -> Option<Kind> {
+#[must_use]
+pub fn kind(found: &str, journal: &str) -> Option<Kind> {
     if let Some(number) = number_in(found, journal) {
         return Some(Kind::Segment(number));
     }
@@ -86,17 +87,20 @@ fn point(rest: &str) -> Option<(u64, u64, &str)> {
 
 /// Files beside a journal.
 #[derive(Clone, Debug, Default)]
-pub(in crate::db) struct Beside {
+pub struct Beside {
     /// Those that are proven to be of this journal.
-    pub(in crate::db) own: Vec<(String, Kind)>,
+    pub own: Vec<(String, Kind)>,
     /// Those whose names say so, and nothing else does.
-    pub(in crate::db) unproven: Vec<String>,
+    pub unproven: Vec<String>,
 }
 
 impl Beside {
     /// Lists all files beside a journal with an id. A tail is proven if `known` has the point after which it was cut
     /// off.
-    pub(in crate::db) fn find(
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn find(
         directory: &dyn Directory,
         journal: &str,
         id: &[u8; 16],
@@ -116,19 +120,6 @@ impl Beside {
         }
         Ok(all)
     }
-}
-
-/// Returns the points after which tails beside a journal were cut off, as their names say.
-pub(in crate::db) fn tails(
-    directory: &dyn Directory,
-    journal: &str,
-) -> io::Result<BTreeSet<(u64, u64)>> {
-    let names = directory.list()?;
-    let points = names.iter().filter_map(|found| match kind(found, journal)? {
-        Kind::Tail(txid, chain) => Some((txid, chain)),
-        _ => None,
-    });
-    Ok(points.collect())
 }
 
 /// Removes the temporary names that a power cut left of a journal, which is open for writing: they refer to the same
@@ -167,12 +158,10 @@ const SECTOR: usize = 512;
 
 /// True if a file's own bytes show that it is of the journal with an id; for an unfinished one an empty first sector,
 /// or that of a marker, suffices.
-pub(in crate::db) fn is_of(
-    directory: &dyn Directory,
-    name: &str,
-    kind: Kind,
-    id: &[u8; 16],
-) -> io::Result<bool> {
+///
+/// # Errors
+/// Those of the system.
+pub fn is_of(directory: &dyn Directory, name: &str, kind: Kind, id: &[u8; 16]) -> io::Result<bool> {
     let file = match directory.open(name, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         opened => opened?,

@@ -6,7 +6,7 @@
 //! 2. `newest` is the number of the last root that this handle published or opened from; `pending` has the data with
 //!    which a store continues from it, until the published view does.
 
-use crate::db::follow::inspection::OldestReader;
+use crate::db::follow::report::OldestReader;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

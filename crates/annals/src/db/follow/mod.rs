@@ -2,10 +2,9 @@
 //! can be opened, and the image from which an opening begins.
 
 pub(in crate::db) mod acquire;
-pub(in crate::db) mod beside;
+pub mod beside;
 pub(in crate::db) mod drafting;
 pub(in crate::db) mod image_state;
-pub(in crate::db) mod inspection;
 pub(in crate::db) mod opening;
 pub(in crate::db) mod options;
 pub(in crate::db) mod pins;

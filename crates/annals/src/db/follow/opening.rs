@@ -389,7 +389,10 @@ pub(in crate::db) fn root_before<'d>(
 }
 
 /// Begins with the contents of a catalog; also returns the time of the last commit, if it was from a clock.
-pub(in crate::db) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
+///
+/// # Errors
+/// `Corrupt`: it isn't one of a state; `Io`.
+pub fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
     let too_short = || Error::corrupt("its catalog is too short");
     let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;
     let roots: Vec<_> = catalog.arrays.iter().map(BaseRoot::of).collect();

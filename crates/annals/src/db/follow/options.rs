@@ -8,23 +8,22 @@ use std::time::Duration;
 
 use annals_schema::Txid;
 
-use crate::db::follow::inspection::Inspection;
 use crate::db::progress::{Progress, Watch};
 use crate::image::KeyFrames;
-use crate::journal::{Level, Recovery, Retention};
+use crate::journal::{Level, Recovery, Retention, Survey};
 use crate::storage::{self, Directory, FileDirectory};
 use crate::{Error, Result};
 
 /// The type of `before_recovery`.
-type Ask = dyn Fn(&Inspection) -> ControlFlow<()> + Send + Sync;
+type Ask = dyn Fn(&Survey) -> ControlFlow<()> + Send + Sync;
 
 /// Whom to ask.
 #[derive(Clone)]
 pub(in crate::db) struct Before(Arc<Ask>);
 
 impl Before {
-    pub(in crate::db) fn ask(&self, inspection: &Inspection) -> ControlFlow<()> {
-        (self.0)(inspection)
+    pub(in crate::db) fn ask(&self, survey: &Survey) -> ControlFlow<()> {
+        (self.0)(survey)
     }
 }
 
@@ -256,7 +255,7 @@ impl Options {
     #[must_use]
     pub fn before_recovery(
         mut self,
-        ask: impl Fn(&Inspection) -> ControlFlow<()> + Send + Sync + 'static,
+        ask: impl Fn(&Survey) -> ControlFlow<()> + Send + Sync + 'static,
     ) -> Self {
         self.before = Some(Before(Arc::new(ask)));
         self
@@ -328,6 +327,12 @@ impl Options {
 #[must_use]
 pub fn watch(options: &Options) -> Option<Watch> {
     options.watch.clone()
+}
+
+/// Returns how a journal with an unclean end is recovered.
+#[must_use]
+pub const fn recovery(options: &Options) -> Recovery {
+    options.recovery
 }
 
 /// True if a salvage with these options takes transactions that aren't proven.

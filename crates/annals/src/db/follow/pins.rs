@@ -4,7 +4,7 @@
 //! overwritten before its last view is dropped. Other processes see the pin as a lock on the image; where there are
 //! no such locks, no other process has the image open.
 
-use crate::db::follow::inspection::OldestReader;
+use crate::db::follow::report::OldestReader;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, Weak};

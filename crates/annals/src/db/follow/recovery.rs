@@ -3,7 +3,6 @@
 use annals_storage::step;
 
 use crate::db::follow::beside;
-use crate::db::follow::inspection::Inspection;
 use crate::db::follow::options::Options;
 use crate::db::follow::unapplied::Unapplied;
 use crate::journal::format::Secret;
@@ -67,8 +66,7 @@ impl Repair<'_> {
         let shown = directory.display(name);
         if let Some(before) = &options.before {
             journal::refuse(&shown, survey, recovery)?;
-            let inspection = Inspection::of(survey.clone(), &shown);
-            if before.ask(&inspection).is_break() {
+            if before.ask(survey).is_break() {
                 let message =
                     format!("{shown}: the program decided not to open it; nothing was changed");
                 return Err(Error::new(ErrorKind::Cancelled, message));

@@ -1,6 +1,5 @@
 //! The modes and the report of a backfill.
 
-use crate::db::follow::inspection::OldestReader;
 use annals_schema::Txid;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -161,4 +160,15 @@ impl Default for Restarting {
     fn default() -> Self {
         Self { timeout: Duration::from_secs(10), forget_history: false }
     }
+}
+
+/// A reader of an older root of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldestReader {
+    /// The process; `None` if the system doesn't report it.
+    pub pid: Option<u32>,
+    /// The number of the root that it reads.
+    pub root: u64,
+    /// How long ago, at least, the root was replaced by a newer one; `None` if that isn't known.
+    pub age: Option<Duration>,
 }

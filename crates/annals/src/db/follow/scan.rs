@@ -2,9 +2,8 @@
 
 use annals_schema::{Schema, Txid};
 
-use crate::db::follow::source::{FrameFacts, FrameSource, Visitor};
 use crate::event::{self, Event};
-use crate::journal::{Committed, Erasure, Frame, Head};
+use crate::journal::{Committed, Erasure, Frame};
 use crate::{Error, ErrorKind, Result};
 
 /// Takes the events of a journal, in order.
@@ -44,42 +43,12 @@ pub trait Sink {
     }
 }
 
-/// Scans a file that was verified a moment ago up to an end, with the segments before it.
-pub(in crate::db) fn scan_verified(
-    source: &FrameSource<'_>,
-    head: &Head,
-    end: u64,
-    sink: &mut impl Sink,
-) -> Result<()> {
-    let mut scan = Scan { schema: Schema::default(), sink, is_open: false };
-    source.read_to(head, end, &mut scan).map(drop)
-}
-
-/// The progress of a scan.
-struct Scan<'s, S> {
-    schema: Schema,
-    sink: &'s mut S,
-    /// True if the last frame was of a transaction that continues.
-    is_open: bool,
-}
-
-impl<S: Sink> Visitor for Scan<'_, S> {
-    fn frame(&mut self, frame: &Frame<'_>, facts: &FrameFacts<'_>) -> Result<()> {
-        if facts.is_repeated {
-            return Ok(());
-        }
-        if frame.header.has_events() {
-            if !self.is_open {
-                self.sink.begin(Txid(frame.header.txid))?;
-            }
-            self.is_open = !frame.header.is_commit();
-        }
-        take_frame(frame, frame.payload_at(), &mut self.schema, facts.shown, self.sink)
-    }
-}
-
-/// Passes on the events of a frame, or the mark of an erasure, and the commit, if the frame is one. `position` is the position of the payload.
-pub(in crate::db) fn take_frame(
+/// Passes on the events of a frame, or the mark of an erasure, and the commit, if the frame is one. `position` is the position of
+/// the payload.
+///
+/// # Errors
+/// `Corrupt`: it is no event; those of the sink.
+pub fn take_frame(
     frame: &Frame<'_>,
     position: u64,
     schema: &mut Schema,

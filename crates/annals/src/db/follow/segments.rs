@@ -19,19 +19,24 @@ use crate::{Error, ErrorKind, Result};
 pub(in crate::db) const TRIES: usize = 100;
 
 /// A file that is open for reading, and the segments before it.
-pub(in crate::db) struct Opened {
-    pub(in crate::db) storage: Arc<dyn Storage>,
+#[derive(Debug)]
+pub struct Opened {
+    /// The file.
+    pub storage: Arc<dyn Storage>,
     /// Its name in messages.
-    pub(in crate::db) shown: String,
+    pub shown: String,
     /// An error if a needed segment is missing or wrong.
-    pub(in crate::db) past: Result<Past>,
+    pub past: Result<Past>,
     /// The points that the image proves, read before it.
-    pub(in crate::db) witnesses: Vec<Witness>,
+    pub witnesses: Vec<Witness>,
 }
 
 impl Opened {
     /// Opens a file, and by `find` the files needed before it.
-    pub(in crate::db) fn new(
+    ///
+    /// # Errors
+    /// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`: its head; `Io`.
+    pub fn new(
         directory: &dyn Directory,
         name: &str,
         find: impl Fn(&dyn Directory, &str, &Header) -> Result<Past>,
@@ -48,10 +53,10 @@ impl Opened {
 }
 
 /// Opens a file for reading.
-pub(in crate::db) fn open_to_read(
-    directory: &dyn Directory,
-    name: &str,
-) -> Result<(Arc<dyn Storage>, String)> {
+///
+/// # Errors
+/// `NotFound`; `Io`.
+pub fn open_to_read(directory: &dyn Directory, name: &str) -> Result<(Arc<dyn Storage>, String)> {
     let shown = directory.display(name);
     let storage = directory
         .open(name, Access::Read)
@@ -89,14 +94,16 @@ fn add(kept: &mut Vec<Kept>, before: Kept, chain: &mut Chain, directory: &dyn Di
 
 /// Where replay begins: at the end of a commit in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::db) struct Since {
-    pub(in crate::db) segment: u64,
-    pub(in crate::db) point: Point,
+pub struct Since {
+    /// The number of the segment.
+    pub segment: u64,
+    /// The commit.
+    pub point: Point,
 }
 
 /// Consecutive sealed segments, and then a file.
 #[derive(Debug)]
-pub(in crate::db) struct Past {
+pub struct Past {
     /// The oldest first.
     kept: Vec<Kept>,
     /// The header of the file that follows.
@@ -164,7 +171,10 @@ impl Past {
     }
 
     /// Opens the segments needed to continue from a commit; `None` if some in between are missing.
-    pub(in crate::db) fn since(
+    ///
+    /// # Errors
+    /// `Corrupt`: one is missing that nothing else stands for; `Io`.
+    pub fn since(
         directory: &dyn Directory,
         name: &str,
         header: &Header,
@@ -195,11 +205,10 @@ impl Past {
     }
 
     /// Opens the whole kept history.
-    pub(in crate::db) fn whole(
-        directory: &dyn Directory,
-        name: &str,
-        header: &Header,
-    ) -> Result<Self> {
+    ///
+    /// # Errors
+    /// `Corrupt`: a segment is missing that the state needs; `Io`.
+    pub fn whole(directory: &dyn Directory, name: &str, header: &Header) -> Result<Self> {
         let name = journal_of(name, header.segment);
         let mut past = Self::needed(directory, name, header)?;
         past.kept.reverse();
@@ -226,22 +235,25 @@ impl Past {
     }
 
     /// Returns the header of the file that follows.
-    pub(in crate::db) const fn header(&self) -> &Header {
+    #[must_use]
+    pub const fn header(&self) -> &Header {
         &self.header
     }
 
     /// Returns how many bytes the segments before the file have.
-    pub(in crate::db) fn bytes(&self) -> u64 {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.kept.iter().map(|kept| kept.len).sum()
     }
 
     /// Returns the segments, the oldest first.
-    pub(in crate::db) fn segments(&self) -> &[Kept] {
+    #[must_use]
+    pub fn segments(&self) -> &[Kept] {
         &self.kept
     }
 
     /// Allows others to remove the segments, which were read.
-    pub(in crate::db) fn let_go(&self) {
+    pub fn let_go(&self) {
         for kept in &self.kept {
             // It could fail only if the file weren't open; and then the lock is released too.
             let _ = kept.storage.unlock(Lock::History);
@@ -250,7 +262,8 @@ impl Past {
 
     /// Returns facts of all segments without reading them; `end` is the end of the last one, and the last transaction
     /// there.
-    pub(in crate::db) fn facts(&self, end: (u64, u64)) -> Vec<SegmentFacts> {
+    #[must_use]
+    pub fn facts(&self, end: (u64, u64)) -> Vec<SegmentFacts> {
         let kept = self.kept.iter().map(|kept| (kept.header(), kept.len));
         let all: Vec<_> = kept.chain(std::iter::once((self.header, end.0))).collect();
         let next = all.iter().skip(1).map(|(header, _)| header.first_own_txid() - 1);

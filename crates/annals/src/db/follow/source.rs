@@ -12,14 +12,20 @@ use crate::storage::Storage;
 use crate::{Error, Result};
 
 /// Takes the verified frames of a journal, in order.
-pub(in crate::db) trait Visitor {
+pub trait Visitor {
     /// Begins a segment, whose frames are next.
     fn begin(&mut self, _header: &Header) {}
 
     /// Takes a frame.
+    ///
+    /// # Errors
+    /// Any error ends the reading.
     fn frame(&mut self, frame: &Frame<'_>, facts: &FrameFacts<'_>) -> Result<()>;
 
     /// Takes the error that ended reading the older segments. Returns it, unless the file is read nevertheless.
+    ///
+    /// # Errors
+    /// The error, if it ends the reading.
     fn fail(&mut self, error: Error) -> Result<()> {
         Err(error)
     }
@@ -38,23 +44,25 @@ impl<F: FnMut(&Frame<'_>) -> Result<()>> Visitor for F {
 }
 
 /// The facts of a frame that its file doesn't have.
-pub(in crate::db) struct FrameFacts<'s> {
+#[derive(Debug)]
+pub struct FrameFacts<'s> {
     /// The end of the commits that are accepted by now: whatever is before a seal, or before a known end, is.
-    pub(in crate::db) end: u64,
+    pub end: u64,
     /// The name of the file in messages.
-    pub(in crate::db) shown: &'s str,
+    pub shown: &'s str,
     /// True if it is of the transaction with which a segment only repeats the state.
-    pub(in crate::db) is_repeated: bool,
+    pub is_repeated: bool,
 }
 
 /// A file of a journal, with the segments that are read before it.
-#[derive(Clone, Copy)]
-pub(in crate::db) struct FrameSource<'s> {
+#[derive(Clone, Copy, Debug)]
+pub struct FrameSource<'s> {
     /// Those segments, and where the file is read from; `None`: only the file is read.
-    pub(in crate::db) past: Option<&'s Past>,
-    pub(in crate::db) storage: &'s Watched<'s>,
+    pub past: Option<&'s Past>,
+    /// The file.
+    pub storage: &'s Watched<'s>,
     /// The name of the file in messages.
-    pub(in crate::db) shown: &'s str,
+    pub shown: &'s str,
 }
 
 /// The number of times that a seemingly damaged file is read again.
@@ -110,12 +118,10 @@ impl FrameSource<'_> {
     }
 
     /// Does so for frames that verified a moment ago, up to the end of a commit at position `to`.
-    pub(in crate::db) fn read_to(
-        &self,
-        head: &Head,
-        to: u64,
-        visitor: &mut dyn Visitor,
-    ) -> Result<Point> {
+    ///
+    /// # Errors
+    /// `Corrupt`: they don't verify any more; `Io`; those of the visitor.
+    pub fn read_to(&self, head: &Head, to: u64, visitor: &mut dyn Visitor) -> Result<Point> {
         let end = self.read(head, to, None, visitor)?;
         if end.position == to { Ok(end) } else { Err(changed(self.shown, end.position)) }
     }
@@ -123,7 +129,10 @@ impl FrameSource<'_> {
     /// Reads the segments, and surveys the file; returns the result, with C, and the visitor that `begin` returned.
     /// Damage is reported only if it is unchanged at the next read: another process may have been writing, or the disk
     /// may have read wrongly once.
-    pub(in crate::db) fn survey<V: Visitor>(
+    ///
+    /// # Errors
+    /// `Corrupt`: a segment before the file is damaged; `Io`; `Cancelled`; those of the visitor.
+    pub fn survey<V: Visitor>(
         &self,
         rule: Rule,
         looks_wrong: impl Fn(&Survey) -> bool,
@@ -152,7 +161,10 @@ impl FrameSource<'_> {
     }
 
     /// Verifies the segments, and the file, which another process may be writing.
-    pub(in crate::db) fn verify(&self) -> Result<Survey> {
+    ///
+    /// # Errors
+    /// `Corrupt`: something is missing that was durable; `Io`; `Cancelled`.
+    pub fn verify(&self) -> Result<Survey> {
         let (survey, ()) = self.survey(Rule::new(Recovery::Checked), is_damaged, || ())?;
         if is_damaged(&survey) { Err(survey.damage(self.shown)) } else { Ok(survey) }
     }
@@ -183,7 +195,8 @@ pub(in crate::db) fn changed(shown: &str, at: u64) -> Error {
 }
 
 /// True if something is missing that was durable.
-pub(in crate::db) fn is_damaged(survey: &Survey) -> bool {
+#[must_use]
+pub fn is_damaged(survey: &Survey) -> bool {
     survey.verdict() == Verdict::Damaged
 }
 

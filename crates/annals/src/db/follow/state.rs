@@ -14,13 +14,14 @@ use crate::db::follow::unapplied::{
     Before, Counted, MakeRoom, Stop, Unapplied, is_about_events, replay_before,
 };
 use crate::db::present::segment::JournalFile;
-use crate::db::present::snapshot::Published;
+use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::Watched;
 use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::Place;
 use crate::journal::{Frame, Head, Point};
-use crate::store::{BlobPiece, Store};
+use crate::storage::Storage;
+use crate::store::{BlobPiece, Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// What was made of a journal up to a point.
@@ -155,6 +156,31 @@ fn changed(shown: &str, at: u64) -> Error {
     ))
 }
 
+/// Returns the view of a state, continued to a later end of the journal in a file: its own, or one that follows.
+///
+/// # Errors
+/// `Corrupt`, `Unapplied`, `Io`.
+pub fn advance_to(
+    snapshot: &Snapshot,
+    storage: &Arc<dyn Storage>,
+    end: Point,
+) -> Result<Arc<View>> {
+    let Published { view, point, file } = &*snapshot.published;
+    if point.txid == end.txid {
+        return Ok(Arc::clone(view));
+    }
+    let newest =
+        Successor { storage: Arc::clone(storage), head: Head::read(&**storage, &file.name)? };
+    let (store, file) = (Store::resume(view.share()), Arc::clone(file));
+    let mut state = State { store, point: *point, file };
+    let unapplied = match state.file.segment == newest.head.header.segment {
+        true => state.advance(end.position)?,
+        false => state.enter(&newest, end.position).map(|()| None)?,
+    };
+    let refused = unapplied.map(|unapplied| unapplied.error(&state.file.name));
+    refused.map_or(Ok(Arc::clone(state.store.published())), Err)
+}
+
 /// Adds advice for a commit that doesn't apply in a segment in which the journal continued.
 fn unapplied(error: Error, txid: u64) -> Error {
     if error.transaction().is_none() {
@@ -170,7 +196,7 @@ fn unapplied(error: Error, txid: u64) -> Error {
 /// A transaction of one frame that is accepted as soon as it is seen needs no undoing. The store is committed before
 /// any other transaction, so that it can be rolled back to there: `open` says that this is done.
 #[derive(Debug, Default)]
-pub(in crate::db) struct Replay {
+pub struct Replay {
     store: Store,
     schema: Schema,
     open: bool,
@@ -240,7 +266,8 @@ impl Replay {
     }
 
     /// Ends before a transaction, if one is given.
-    pub(in crate::db) fn until(self, txid: Option<u64>) -> Self {
+    #[must_use]
+    pub fn until(self, txid: Option<u64>) -> Self {
         Self { stop: txid.map(Stop::new), ..self }
     }
 
@@ -254,12 +281,13 @@ impl Replay {
     /// # Errors
     /// `Unapplied` if that transaction is in a segment before the newest, or is the state with which that
     /// begins.
-    pub(in crate::db) fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
+    pub fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
         self.stop().map_or(Ok(None), |stop| stop.before(counted))
     }
 
     /// Returns the transaction that the replay ended before, if that transaction is accepted.
-    pub(in crate::db) fn unapplied(&self, counted: &Counted<'_>) -> Option<Unapplied> {
+    #[must_use]
+    pub fn unapplied(&self, counted: &Counted<'_>) -> Option<Unapplied> {
         self.stop()?.unapplied(counted).ok()?
     }
 
@@ -294,7 +322,10 @@ impl Replay {
     }
 
     /// Applies the events of one frame, unless it only repeats the state; returns how many those are.
-    pub(in crate::db) fn take(&mut self, frame: &Frame<'_>, facts: &FrameFacts<'_>) -> Result<u64> {
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unsupported`: one of them doesn't apply, and the error names the transaction; `Io`.
+    pub fn take(&mut self, frame: &Frame<'_>, facts: &FrameFacts<'_>) -> Result<u64> {
         let FrameFacts { end, shown, is_repeated } = *facts;
         if is_repeated {
             return self.repeated(frame, shown).map(|()| 0);
@@ -370,7 +401,8 @@ impl Replay {
     }
 
     /// Returns the store as of the last accepted commit.
-    pub(in crate::db) fn finish(mut self) -> Store {
+    #[must_use]
+    pub fn finish(mut self) -> Store {
         if step!(UncommittedApplied, self.open, else false) {
             self.store.rollback();
             self.room.iter().for_each(|room| room.roll_back());

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use annals_schema::Txid;
+
 use crate::db::follow::image_state::ImageState;
-use crate::db::follow::opening::{OpenRequest, OpenedImage, stale};
+use crate::db::follow::opening::{OpenRequest, OpenedImage, OpenedRoot, stale};
+use crate::db::follow::options::Options;
 use crate::db::follow::segments::Past;
 use crate::db::follow::source::{FrameSource, is_damaged};
 use crate::db::follow::state::{Replay, State};
@@ -11,8 +14,11 @@ use crate::db::follow::unapplied::{Before, Counted, MakeRoom, replay_before};
 use crate::db::follow::witness::{check_end, known};
 use crate::db::present::image_use::ImageUse;
 use crate::db::present::segment::JournalFile;
-use crate::db::progress::Watched;
+use crate::db::progress::{Watch, Watched};
 use crate::journal::{Recovery, Rule, Survey};
+use crate::storage::{Directory, Storage};
+use crate::store::View;
+use crate::trace::event;
 use crate::{ErrorKind, Result};
 
 impl OpenRequest<'_> {
@@ -133,6 +139,59 @@ impl OpenRequest<'_> {
         let state = State { store: replay.finish(), point, file: Arc::new(file) };
         Ok((survey, state, stopped))
     }
+}
+
+/// What an opening for reading makes of the image of a journal.
+#[derive(Debug)]
+pub struct FromImage {
+    /// The state that it leads to; `None` if there is no image, or it can't be used at all.
+    pub begun: Option<BegunFromImage>,
+    /// The reason that an existing image isn't used.
+    pub reason: Option<String>,
+}
+
+/// A state that an opening began with a root of the image.
+#[derive(Debug)]
+pub struct BegunFromImage {
+    /// The last transaction of the root.
+    pub root: Txid,
+    /// False if the journal doesn't continue from the root, and was replayed instead.
+    pub is_used: bool,
+    /// The findings in the journal.
+    pub survey: Survey,
+    /// The state at its end.
+    pub view: Arc<View>,
+}
+
+/// Opens a journal as for reading, with the image beside it, and writes nothing.
+///
+/// # Errors
+/// As [`Options::open_read_only`]. That the image can't be used is part of the answer.
+pub fn open_from_image(
+    options: &Options,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    storage: &Arc<dyn Storage>,
+    watch: Option<&Watch>,
+) -> Result<FromImage> {
+    let request = OpenRequest::to_read(directory, name, storage, options.budget());
+    let mut found = request.find()?;
+    let mut begun = None;
+    if let Some(OpenedRoot { root, .. }) = &found.begun {
+        let root = root.point.txid;
+        let watched = Watched::new(&**storage, watch);
+        let opened = request.open(&mut found, &watched, Recovery::Checked, is_damaged);
+        let (survey, state, _) =
+            opened.map_err(|error| watched.explain(error, &directory.display(name)))?;
+        let (is_used, view) = (found.begun.is_some(), Arc::clone(state.store.published()));
+        begun = Some(BegunFromImage { root, is_used, survey, view });
+    }
+    Ok(FromImage { begun, reason: found.reason })
+}
+
+/// Records that a check found the image damaged.
+pub fn warn_of_image(problem: &str) {
+    event!(WARN, "a check found damage of the image", problem = problem);
 }
 
 /// Allows writing changes larger than memory to the image, if there can be one.

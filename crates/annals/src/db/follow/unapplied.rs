@@ -76,10 +76,11 @@ impl fmt::Display for Unapplied {
 
 /// The state before a commit that doesn't apply, and that commit.
 #[derive(Clone, Debug)]
-pub(in crate::db) struct Before {
-    pub(in crate::db) unapplied: Unapplied,
+pub struct Before {
+    /// The commit.
+    pub unapplied: Unapplied,
     /// The end of the commit before.
-    pub(in crate::db) point: Point,
+    pub point: Point,
 }
 
 /// Runs a replay; if a transaction doesn't apply, runs it again, to end before that one.
@@ -222,16 +223,17 @@ impl Stop {
 
 /// The accepted part of a journal's newest segment.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::db) struct Counted<'c> {
-    pub(in crate::db) head: &'c Head,
+pub struct Counted<'c> {
+    /// The head of the segment.
+    pub head: &'c Head,
     /// The commit with which the replay of the segment began, if not at its start.
-    pub(in crate::db) from: Option<Point>,
+    pub from: Option<Point>,
     /// The name of the journal in messages.
-    pub(in crate::db) shown: &'c str,
+    pub shown: &'c str,
     /// The end of the last accepted commit.
-    pub(in crate::db) end: Point,
+    pub end: Point,
     /// The position up to which the segment is known to be flushed.
-    pub(in crate::db) hard: u64,
+    pub hard: u64,
 }
 
 /// True if an error means that an event doesn't apply, rather than that it couldn't be tried.

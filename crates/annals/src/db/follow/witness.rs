@@ -9,37 +9,9 @@ use crate::journal::{Head, Survey, segments};
 use crate::storage::{Directory, Storage};
 use crate::{Error, Result};
 
-/// The points of a journal that the image beside it proves, for tools that copy it.
-#[derive(Debug, Default)]
-pub struct Proven(Vec<Witness>);
-
-impl Proven {
-    /// Reads the points of the journal that the image proves to be durable; empty if there is no image.
-    pub fn read(directory: &dyn Directory, journal: &str, head: &Head) -> Self {
-        Self(image_witnesses(directory, journal, head))
-    }
-
-    /// Refuses a journal that was surveyed after that, and ends before what is proven.
-    ///
-    /// # Errors
-    /// `Corrupt`, with the names of the journal and of the file that proves more; `Io`.
-    pub fn check_end(
-        &self,
-        survey: &Survey,
-        directory: &dyn Directory,
-        name: &str,
-        storage: &dyn Storage,
-    ) -> Result<()> {
-        check_end(&self.0, survey, directory, name, storage)
-    }
-}
-
 /// Returns the points that the roots of the image beside a journal prove; nothing if it has no image.
-pub(in crate::db) fn image_witnesses(
-    directory: &dyn Directory,
-    journal: &str,
-    head: &Head,
-) -> Vec<Witness> {
+#[must_use]
+pub fn image_witnesses(directory: &dyn Directory, journal: &str, head: &Head) -> Vec<Witness> {
     witnesses(directory, &image_name(journal), &identity(head))
 }
 
@@ -47,7 +19,7 @@ pub(in crate::db) fn image_witnesses(
 ///
 /// # Errors
 /// `Corrupt`, with the names of the journal and of the file that proves more; `Io`.
-pub(in crate::db) fn check_end(
+pub fn check_end(
     witnesses: &[Witness],
     survey: &Survey,
     directory: &dyn Directory,
@@ -119,7 +91,8 @@ pub(in crate::db) fn ends_there(
 }
 
 /// Returns which segment of which journal it is.
-pub(in crate::db) const fn identity(head: &Head) -> Identity {
+#[must_use]
+pub const fn identity(head: &Head) -> Identity {
     Identity {
         journal_id: head.header.journal_id,
         segment: head.header.segment,

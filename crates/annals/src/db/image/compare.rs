@@ -14,7 +14,7 @@ use crate::store::View;
 ///
 /// # Errors
 /// Something of either can't be loaded.
-pub(in crate::db) fn difference(a: &View, b: &View) -> Result<Option<String>> {
+pub fn difference(a: &View, b: &View) -> Result<Option<String>> {
     if !has_same_commands(a.schema(), b.schema()) {
         return Ok(Some("the schema".to_owned()));
     }

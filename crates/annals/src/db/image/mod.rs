@@ -1,8 +1,7 @@
 //! The image of an open database: updating it, and what else is done in the background.
 //!
 //! In reading order: [`trigger`] says when a [`backfill`] is due, and [`background`] does it.
-//! [`restart`] continues the journal in another segment, and [`retain`] forgets. [`verify`] examines an image
-//! without opening, and [`compare`]s views.
+//! [`restart`] continues the journal in another segment, and [`retain`] forgets. [`compare`] compares views.
 
 pub(in crate::db) mod ahead;
 pub(in crate::db) mod backfill;
@@ -10,14 +9,8 @@ pub(in crate::db) mod backfill;
 pub(in crate::db) mod backfill_check;
 pub(in crate::db) mod background;
 pub(in crate::db) mod compare;
-pub(in crate::db) mod inspection;
 pub(in crate::db) mod lifetime;
 pub(in crate::db) mod restart;
 pub(in crate::db) mod retain;
 pub(in crate::db) mod shared_image;
 pub(in crate::db) mod trigger;
-pub(in crate::db) mod verify;
-
-pub use crate::db::image::verify::{
-    ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
-};

@@ -1,7 +1,6 @@
 //! The present: the current segment, the turn in shared mode, the last published state; and plain reports.
 
 pub(in crate::db) mod image_use;
-pub(in crate::db) mod marks;
 pub(in crate::db) mod outcome;
 pub(in crate::db) mod segment;
 pub(in crate::db) mod snapshot;

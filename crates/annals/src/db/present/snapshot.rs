@@ -8,6 +8,7 @@ use crate::Result;
 use crate::db::present::segment::JournalFile;
 use crate::debug::brief;
 use crate::journal::Point;
+use crate::storage::{Directory, Storage};
 use crate::store::{Past, PastRow, View};
 
 /// A view and its position in the journal.
@@ -56,6 +57,20 @@ impl Snapshot {
     pub fn point(&self) -> Point {
         self.published.point
     }
+}
+
+/// Makes a snapshot of a state that was read from outside: of a journal in a directory, in this segment of it.
+#[must_use]
+pub fn snapshot_of(
+    view: Arc<View>,
+    point: Point,
+    storage: Arc<dyn Storage>,
+    segment: u64,
+    directory: Arc<dyn Directory>,
+    journal: &str,
+) -> Snapshot {
+    let file = Arc::new(JournalFile::new(storage, segment, directory, journal));
+    Snapshot::new(Arc::new(Published { view, point, file }))
 }
 
 /// Returns the name of its file in messages.

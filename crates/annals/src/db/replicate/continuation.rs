@@ -256,8 +256,8 @@ fn seen(
 /// that may be of later transactions, so it is not used.
 ///
 /// # Errors
-/// Those of [`options::locate`]; a continuation can't be read, or what it continues isn't there.
-pub(in crate::db) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
+/// Those of `options::locate`; a continuation can't be read, or what it continues isn't there.
+pub fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     let (directory, own) = options::locate(path)?;
     let continued = own
         .rsplit_once(LOCAL)

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use annals::inspection::inspect_in;
 use annals::storage::Directory;
 use annals::{BackfillMode, Database, ErrorKind, Options, Reader, Snapshot};
 use annals_simulated::{SimulatedDisk, is_power_off};
+use annals_tools::inspect_in;
 
 use super::history::{Checked, History, State, is_off};
 use super::judge;
@@ -261,7 +261,7 @@ impl Crew {
         let Some(database) = self.world.database.take() else { return Ok(()) };
         let closed = database.close();
         if closed.is_ok() && !self.disk.is_off() {
-            let inspection = inspect_in(&self.disk, NAME)
+            let inspection = inspect_in(&Options::new(), &self.disk, NAME)
                 .map_err(|error| format!("inspecting what was closed: {error:?}"))?;
             self.world.history.settled(inspection.end.txid.0)?;
             self.world.history.harden();
@@ -311,8 +311,8 @@ impl Crew {
 
     /// Checks that nothing is left of those that were interrupted, once another one had the turn.
     fn nothing_follows(&self) -> Checked {
-        let inspection =
-            inspect_in(&self.disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
+        let inspection = inspect_in(&Options::new(), &self.disk, NAME)
+            .map_err(|error| format!("inspecting: {error:?}"))?;
         let tail = (inspection.tail, inspection.uncommitted_frames, inspection.left_out_count);
         match inspection.damage {
             None if tail == (None, 0, 0) => Ok(()),

@@ -1,10 +1,10 @@
 //! What must be true of the file before and after an opening.
 
 use annals::event::Event;
-use annals::inspection::{Inspection, inspect_in, scan_in};
 use annals::storage::Directory;
 use annals::{Committed, Database, Schema, Sink};
 use annals_simulated::SimulatedDisk;
+use annals_tools::{Inspection, inspect_in, scan_in};
 
 use super::history::{Checked, History};
 use super::world::NAME;
@@ -38,7 +38,8 @@ pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before>
             Ok(Before { found: None })
         };
     };
-    let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
+    let inspection = inspect_in(&annals::Options::new(), disk, NAME)
+        .map_err(|error| format!("inspecting: {error:?}"))?;
     let slots = inspection.head.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
     match slots.max() {
         None => return Err("neither slot is whole".to_owned()),
@@ -88,7 +89,7 @@ pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database)
 /// segments are there.
 fn whole_history(disk: &SimulatedDisk, database: &Database) -> Checked {
     let names = disk.list().unwrap_or_default();
-    let newest = inspect_in(disk, NAME)
+    let newest = inspect_in(&annals::Options::new(), disk, NAME)
         .map_err(|error| format!("inspecting: {error:?}"))?
         .head
         .header
@@ -99,7 +100,8 @@ fn whole_history(disk: &SimulatedDisk, database: &Database) -> Checked {
     let is_there = |number| names.contains(&format!("{NAME}-segment-{number:06}"));
     let are_all = (0..newest).all(is_there);
     let mut told = Told(Vec::new());
-    scan_in(disk, NAME, &mut told).map_err(|error| format!("scanning: {error:?}"))?;
+    scan_in(&annals::Options::new(), disk, NAME, &mut told)
+        .map_err(|error| format!("scanning: {error:?}"))?;
     let (from, to) = (told.0.first().copied().unwrap_or(1), database.read().txid().0);
     let is_whole = told.0.iter().copied().eq(from..=to);
     match is_whole && (from == 1 || !are_all) {
@@ -133,7 +135,8 @@ pub(super) fn only_zeros_follow(disk: &SimulatedDisk, database: &Database) -> Ch
 
 /// Checks that a file was closed properly before it was opened again.
 pub(super) fn closed(disk: &SimulatedDisk) -> Checked {
-    let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
+    let inspection = inspect_in(&annals::Options::new(), disk, NAME)
+        .map_err(|error| format!("inspecting: {error:?}"))?;
     if inspection.is_closed() {
         Ok(())
     } else {

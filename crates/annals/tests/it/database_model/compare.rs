@@ -1,10 +1,10 @@
 //! Comparing what a view holds, and what the journal gives, with the model.
 
 use annals::event::Event;
-use annals::inspection::scan_in;
 use annals::storage::MemoryDirectory;
 use annals::store::Store;
 use annals::{Committed, Schema, Sink, View};
+use annals_tools::scan_in;
 
 use super::model::Model;
 
@@ -41,6 +41,6 @@ impl Sink for Replay {
 /// Compares what the journal gives when it is replayed.
 pub(super) fn replayed(directory: &MemoryDirectory, model: &Model) {
     let mut replay = Replay(Store::new());
-    scan_in(directory, "db", &mut replay).unwrap();
+    scan_in(&annals::Options::new(), directory, "db", &mut replay).unwrap();
     rows(replay.0.view(), model);
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use annals::inspection::scan_in;
 use annals::reports::Older;
 use annals::storage::Directory;
 use annals::{BackfillMode, ErrorKind};
 use annals_simulated::{SimulatedClock, SimulatedDisk};
 use annals_tools::Erase;
+use annals_tools::scan_in;
 
 use super::{
     IMAGE, Log, NAME, NOW, SECRET, define, erase, journal, leaks, log, of, options, others, secret,
@@ -134,6 +134,6 @@ fn an_older_copy_of_the_journal_beside_its_image_is_refused() {
     }
     assert_eq!((disk.content(NAME), disk.content(IMAGE)), (Some(older), image));
     // Nor is the rest of it told as if it were all.
-    let error = scan_in(&disk, NAME, &mut Log::default()).unwrap_err();
+    let error = scan_in(&annals::Options::new(), &disk, NAME, &mut Log::default()).unwrap_err();
     assert!(error.to_string().contains("but the image beside it stands for"), "{error}");
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::event::{Event, Script};
-use annals::inspection::scan_in;
 use annals::reports::Older;
 use annals::storage::Directory;
 use annals::{
@@ -17,6 +16,7 @@ use annals::{
     Result, RowId, Schema, Sink, Snapshot, TableNumber, Transaction, Type, ValueRef,
 };
 use annals_simulated::{SimulatedClock, SimulatedDisk};
+use annals_tools::scan_in;
 use annals_tools::{Erase, Erased};
 
 const NAME: &str = "db";
@@ -181,7 +181,7 @@ impl Sink for Log {
 
 fn log(disk: &SimulatedDisk) -> Log {
     let mut log = Log::default();
-    scan_in(disk, NAME, &mut log).unwrap();
+    scan_in(&Options::new(), disk, NAME, &mut log).unwrap();
     log
 }
 
@@ -447,7 +447,7 @@ fn the_state_that_history_begins_with_is_written_anew_too() {
 
 /// Returns the last transaction and its chain.
 fn end_of(disk: &SimulatedDisk) -> (u64, u64) {
-    let end = annals::inspection::inspect_in(disk, NAME).unwrap().end;
+    let end = annals_tools::inspect_in(&Options::new(), disk, NAME).unwrap().end;
     (end.txid.0, end.chain)
 }
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use annals::event::{Event, Script, Vector};
-use annals::inspection::scan_in;
 use annals::model::OnDelete;
 use annals::reports::Older;
 use annals::{
@@ -13,6 +12,7 @@ use annals::{
 };
 use annals_simulated::{Rng, SimulatedDisk};
 use annals_tools::Erase;
+use annals_tools::scan_in;
 
 use super::{NAME, NOW, content, erase, try_open};
 
@@ -186,9 +186,9 @@ impl<'m> Masked<'m> {
         target: &'m dyn Fn(TableNumber, RowId, FieldNumber) -> bool,
     ) -> Self {
         let mut first = Self::new(target, Default::default());
-        scan_in(disk, NAME, &mut first).unwrap();
+        scan_in(&Options::new(), disk, NAME, &mut first).unwrap();
         let mut masked = Self::new(target, first.blobs);
-        scan_in(disk, NAME, &mut masked).unwrap();
+        scan_in(&Options::new(), disk, NAME, &mut masked).unwrap();
         masked
     }
 
@@ -295,7 +295,7 @@ fn compare_with_others(disk: &SimulatedDisk, place: &str) {
     let other = SimulatedDisk::new(3);
     let database = try_open(&other).unwrap();
     let mut again = Again { database: &database, open: None };
-    scan_in(disk, NAME, &mut again).unwrap();
+    scan_in(&Options::new(), disk, NAME, &mut again).unwrap();
     drop(again);
     assert_eq!(numbers(&database.read()), shown, "{place}");
     database.backfill(BackfillMode::Full).unwrap();
@@ -357,7 +357,7 @@ fn erase_something(world: &mut World, place: &str) -> bool {
     assert_eq!(rows(&disk.fork()), expected, "{place}: {what:?}");
 
     // The marks tell where the chains went.
-    let examination = Options::new().examine_in(disk, NAME).unwrap();
+    let examination = annals_tools::examine_in(&Options::new(), disk, NAME).unwrap();
     assert_eq!((examination.problem, examination.wrong_mark), (None, None), "{place}");
     let last = examination.erasures.last().unwrap();
     let mut carried = 0;

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use annals::event::Event;
-use annals::inspection::scan_in;
 use annals::storage::Directory;
 use annals::store::Store;
 use annals::{Committed, ErrorKind, Level, Schema, Sink, ValueRef};
+use annals_tools::scan_in;
 
 use super::model::Model;
 use super::{NAME, look};
@@ -79,7 +79,7 @@ pub(super) fn compare(
     random: &mut Random,
 ) {
     let mut replay = Replay::default();
-    match scan_in(directory, NAME, &mut replay) {
+    match scan_in(&annals::Options::new(), directory, NAME, &mut replay) {
         Err(error) if error.kind() == ErrorKind::NotFound => assert!(commits.is_empty()),
         scanned => scanned.unwrap(),
     }

@@ -15,7 +15,7 @@ fn set(database: &Database, table: TableNumber, indexed: bool) {
 
 fn entries(database: &Database) -> u64 {
     database.backfill(BackfillMode::Full).unwrap();
-    database.read().check_history_index(false).unwrap().unwrap().inspection.entries
+    annals_tools::check_history_index(&database.read(), false).unwrap().unwrap().inspection.entries
 }
 
 #[test]

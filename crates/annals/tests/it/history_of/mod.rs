@@ -87,7 +87,7 @@ fn compare_each(directory: &MemoryDirectory, database: &Database, step: usize) -
         assert_eq!(collect(database.history_of(table.number, RowId(1 << 40))), []);
     }
     moments(&oracle, database);
-    let check = now.check_history_index(true).unwrap();
+    let check = annals_tools::check_history_index(&now, true).unwrap();
     assert_eq!(check.and_then(|check| check.problem), None);
     versions
 }
@@ -121,5 +121,5 @@ fn moments(oracle: &Oracle, database: &Database) {
 }
 
 fn has_index(database: &Database) -> bool {
-    database.read().check_history_index(false).unwrap().is_some()
+    annals_tools::check_history_index(&database.read(), false).unwrap().is_some()
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals::event::Event;
-use annals::inspection::scan_in;
 use annals::storage::Directory;
 use annals::{Committed, FieldNumber, RowId, Schema, Sink, TableNumber, Timestamp, Value, Version};
+use annals_tools::scan_in;
 
 use crate::history_model::look::same_rows;
 
@@ -41,7 +41,7 @@ impl Oracle {
     /// Reads all that is left of a journal.
     pub(super) fn of(directory: &dyn Directory, name: &str) -> Self {
         let mut oracle = Self::default();
-        scan_in(directory, name, &mut oracle).unwrap();
+        scan_in(&annals::Options::new(), directory, name, &mut oracle).unwrap();
         oracle
     }
 

@@ -227,7 +227,7 @@ fn with_a_damaged_image_all_questions_are_answered() {
             undo(&told, &database, is_commented);
             found += usize::from(!database.image_damage().is_empty());
             database.backfill(BackfillMode::Full).unwrap();
-            let check = database.read().check_history_index(true).unwrap();
+            let check = annals_tools::check_history_index(&database.read(), true).unwrap();
             assert_eq!(check.unwrap().problem, None);
             database.close().unwrap();
         }
@@ -260,7 +260,7 @@ fn index_is_replaced(told: &Told) -> bool {
     }
     assert_eq!(content(&database), *told.states.last().unwrap());
     database.backfill(BackfillMode::Full).unwrap();
-    let check = database.read().check_history_index(true).unwrap();
+    let check = annals_tools::check_history_index(&database.read(), true).unwrap();
     assert_eq!(check.unwrap().problem, None);
     assert_eq!(database.image_damage().len(), damage.len());
     database.close().unwrap();

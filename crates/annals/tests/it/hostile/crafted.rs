@@ -10,8 +10,8 @@ use annals::journal::format::{
 use annals::storage::MemoryDirectory;
 use siphasher::sip::SipHasher24;
 
-use annals::inspection::{inspect_in, scan_in};
 use annals::{Database, Error, ErrorKind, Level, Reader, Recovery, RowId};
+use annals_tools::{inspect_in, scan_in};
 
 use super::journals::{self, CITY, Log, NAME, content, dump, helpful, install, open};
 use super::memory::peak;
@@ -177,8 +177,8 @@ pub(super) fn open_within(
     let directory = install(bytes);
     let ((), taken) = peak(|| {
         let _ = Reader::open(&*directory, NAME);
-        let _ = scan_in(&*directory, NAME, &mut Log::default());
-        let _ = inspect_in(&*directory, NAME);
+        let _ = scan_in(&annals::Options::new(), &*directory, NAME, &mut Log::default());
+        let _ = inspect_in(&annals::Options::new(), &*directory, NAME);
     });
     assert!(taken < limit, "{what}: reading {} bytes took {taken}", bytes.len());
     assert_eq!(content(&*directory), bytes, "{what}");
@@ -242,7 +242,7 @@ fn unknown_frames_are_refused_or_skipped() {
     let (_, database) = open_all(&draft.bytes, "ignorable").unwrap();
     assert_eq!((database.read().txid().0, database.recovered().cut.is_none()), (2, true));
     let mut log = Log::default();
-    scan_in(&*install(&draft.bytes), NAME, &mut log).unwrap();
+    scan_in(&annals::Options::new(), &*install(&draft.bytes), NAME, &mut log).unwrap();
     assert_eq!(log.after.len(), 2);
 }
 
@@ -351,7 +351,7 @@ fn absurd_events_are_named() {
         let reason = if kind == corrupt { "" } else { "newer version" };
         stays_before(&draft.bytes, what, reason);
         let mut log = Log::default();
-        let _ = scan_in(&*install(&draft.bytes), NAME, &mut log);
+        let _ = scan_in(&annals::Options::new(), &*install(&draft.bytes), NAME, &mut log);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Damage: bytes flipped, files cut short or made longer, frames moved about.
 
 use annals::Level;
-use annals::inspection::inspect_in;
 use annals_simulated::Rng;
+use annals_tools::inspect_in;
 
 use super::journals::{Journal, NAME, Tolerance, install, journals, judge, thorough, write};
 
@@ -93,7 +93,7 @@ fn a_file_cut_short_anywhere_gives_an_error_or_a_prefix() {
 /// Returns how many commits the slots know to be durable.
 fn slot_commits(journal: &Journal) -> usize {
     let directory = install(&journal.bytes);
-    let inspection = inspect_in(&*directory, NAME).unwrap();
+    let inspection = inspect_in(&annals::Options::new(), &*directory, NAME).unwrap();
     let txids = inspection.head.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
     usize::try_from(txids.max().unwrap().0).unwrap()
 }
@@ -218,7 +218,9 @@ fn parts_of_two_journals_do_not_make_one() {
             let tolerance = Tolerance { least: journal.durable, silent: false };
             judge(journal, &bytes, tolerance, &format!("{what} of another journal"));
             if what == "header" {
-                let error = inspect_in(&*install(&bytes), NAME).map(|_| ()).unwrap_err();
+                let error = inspect_in(&annals::Options::new(), &*install(&bytes), NAME)
+                    .map(|_| ())
+                    .unwrap_err();
                 assert!(error.to_string().contains("the copies of its header differ"), "{error}");
             }
         }

@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use annals::inspection::{inspect_in, scan_in};
 use annals::{Level, Reader, Recovery};
+use annals_tools::{inspect_in, scan_in};
 
 use super::journals::{Log, NAME, dump, install, open, write};
 
@@ -18,9 +18,9 @@ fn path(name: &str) -> PathBuf {
 /// Says all that a journal holds: the checkpoints, the log and the state.
 fn describe(bytes: &[u8]) -> String {
     let directory = install(bytes);
-    let inspection = inspect_in(&*directory, NAME).unwrap();
+    let inspection = inspect_in(&annals::Options::new(), &*directory, NAME).unwrap();
     let mut log = Log::default();
-    scan_in(&*directory, NAME, &mut log).unwrap();
+    scan_in(&annals::Options::new(), &*directory, NAME, &mut log).unwrap();
     let reader = Reader::open(&*directory, NAME).unwrap();
     let state = dump(&reader.read());
     let database = open(&directory, Recovery::Checked, 1).unwrap();

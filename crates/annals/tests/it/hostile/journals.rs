@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::inspection::{inspect_in, scan_in};
 use annals::model::OnDelete;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
@@ -14,6 +13,7 @@ use annals::{
     Value, ValueRef, View,
 };
 use annals_simulated::SimulatedClock;
+use annals_tools::{inspect_in, scan_in};
 
 pub(crate) const NAME: &str = "some.annals";
 
@@ -270,8 +270,8 @@ pub(crate) fn write(
     drop(database);
     let directory = install(&bytes);
     let mut log = Log::default();
-    scan_in(&*directory, NAME, &mut log).unwrap();
-    let inspection = inspect_in(&*directory, NAME).unwrap();
+    scan_in(&Options::new(), &*directory, NAME, &mut log).unwrap();
+    let inspection = inspect_in(&Options::new(), &*directory, NAME).unwrap();
     assert_eq!(inspection.is_closed(), close, "{name}");
     let durable = log.ends.iter().filter(|&&end| end <= inspection.hard).count();
     let mut logs = vec![String::new()];
@@ -329,11 +329,11 @@ fn try_judge(journal: &Journal, bytes: &[u8], tolerance: Tolerance) -> Result<bo
         Err(error) => helpful(&error)?,
     }
     let mut log = Log::default();
-    match scan_in(&*directory, NAME, &mut log) {
+    match scan_in(&Options::new(), &*directory, NAME, &mut log) {
         Ok(()) => drop(place(&log.text, &journal.logs, "scanning")?),
         Err(error) => helpful(&error)?,
     }
-    match inspect_in(&*directory, NAME) {
+    match inspect_in(&Options::new(), &*directory, NAME) {
         Ok(inspection) => match inspection.damage {
             Some(damage) => helpful(&Error::corrupt(damage))?,
             None if inspection.end.txid < annals::Txid(tolerance.least as u64) => {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use annals::inspection::{inspect, scan};
 use annals::{Database, Error, ErrorKind, Options};
+use annals_tools::{inspect, scan};
 
 use super::journals::{Log, schema};
 
@@ -14,8 +14,8 @@ fn errors(path: &Path) -> Vec<Error> {
     let errors = vec![
         Options::new().create(false).open(path).map(|_| ()).unwrap_err(),
         Options::new().open_read_only(path).map(|_| ()).unwrap_err(),
-        scan(path, &mut Log::default()).unwrap_err(),
-        inspect(path).map(|_| ()).unwrap_err(),
+        scan(&Options::new(), path, &mut Log::default()).unwrap_err(),
+        inspect(&Options::new(), path).map(|_| ()).unwrap_err(),
     ];
     assert_eq!(fs::read(path).ok(), before, "{} was changed", path.display());
     errors

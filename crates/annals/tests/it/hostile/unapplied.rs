@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::inspection::inspect_in;
 use annals::journal::format::{
     FLAG_FIRST, FRAME_HEADER_LEN, FRAME_TRAILER_LEN, FRAMES_AT, HEADER_LEN, Header, LIVE_AT,
     LIVE_COPY_AT, hash,
@@ -16,6 +15,7 @@ use annals::{
     Txid, ValueRef,
 };
 use annals_simulated::SimulatedClock;
+use annals_tools::inspect_in;
 
 use super::crafted::{Draft, Frame, open_all};
 use super::journals::{CITY, NAME, content, dump, install, open};
@@ -57,7 +57,7 @@ pub(super) fn stays_before(bytes: &[u8], what: &str, words: &str) -> Database {
     assert_eq!(dump(&reader.read()), dump(&database.read()), "{what}");
     let error = reader.pull().err().unwrap();
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Unapplied, told), "{what}");
-    let examination = Options::new().examine_in(&*directory, NAME).unwrap();
+    let examination = annals_tools::examine_in(&Options::new(), &*directory, NAME).unwrap();
     assert_eq!((examination.unapplied, examination.problem), (Some(unapplied), None), "{what}");
     assert_eq!(dump(&examination.snapshot), dump(&database.read()), "{what}");
     assert_eq!(content(&*directory), bytes, "{what}");
@@ -216,7 +216,7 @@ fn a_tail_after_a_commit_that_does_not_apply_stays() {
 /// Adds a commit to a journal that the library wrote and closed.
 fn added(directory: &Arc<MemoryDirectory>, payload: &[u8]) {
     let bytes = content(&**directory);
-    let end = inspect_in(&**directory, NAME).unwrap().end;
+    let end = inspect_in(&Options::new(), &**directory, NAME).unwrap().end;
     let mut draft = Draft {
         segment: hash(&bytes[..HEADER_LEN]),
         bytes: bytes[..usize::try_from(end.position).unwrap()].to_vec(),
@@ -232,8 +232,8 @@ fn added(directory: &Arc<MemoryDirectory>, payload: &[u8]) {
 /// Lets the live block tell that all up to a transaction is acknowledged.
 fn told(directory: &MemoryDirectory, txid: u64) {
     let storage = directory.open(NAME, Access::Write).unwrap();
-    let mut live = inspect_in(directory, NAME).unwrap().head.live.unwrap();
-    live.soft = inspect_in(directory, NAME).unwrap().end;
+    let mut live = inspect_in(&Options::new(), directory, NAME).unwrap().head.live.unwrap();
+    live.soft = inspect_in(&Options::new(), directory, NAME).unwrap().end;
     assert_eq!(live.soft.txid, annals::Txid(txid));
     for copy in LIVE_COPY_AT {
         storage.write_at(LIVE_AT + copy, &live.encode()).unwrap();
@@ -404,7 +404,7 @@ fn a_commit_that_does_not_apply_in_a_kept_segment_is_named() {
         assert!(error.to_string().contains(words), "{error}");
         assert!(error.to_string().contains("--salvage"), "{error}");
     }
-    let examination = Options::new().examine_in(&*made, NAME).unwrap();
+    let examination = annals_tools::examine_in(&Options::new(), &*made, NAME).unwrap();
     assert_eq!(examination.unapplied.map(|unapplied| unapplied.txid.0), Some(3));
     assert!(examination.problem.unwrap().contains(words));
     let clock = Arc::new(SimulatedClock::new(1));

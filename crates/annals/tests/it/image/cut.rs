@@ -124,7 +124,7 @@ fn an_older_copy_of_the_journal_beside_its_image_is_told_apart() {
         assert!(error.to_string().contains("delete the image"), "{recovery:?}: {error}");
     }
     assert!(std::fs::read(&path).unwrap() == older);
-    let damage = || annals::inspection::examine(&path).unwrap().inspection.damage;
+    let damage = || annals_tools::examine(&Options::new(), &path).unwrap().inspection.damage;
     assert!(damage().unwrap().contains("but the image beside it stands for"), "{:?}", damage());
     std::fs::remove_file(image_of(&path)).unwrap();
     assert_eq!(damage(), None);
@@ -154,7 +154,7 @@ fn kept(path: &Path, number: u64) -> PathBuf {
 }
 
 fn damage(path: &Path) -> Option<String> {
-    annals::inspection::examine(path).unwrap().inspection.damage
+    annals_tools::examine(&Options::new(), path).unwrap().inspection.damage
 }
 
 #[test]

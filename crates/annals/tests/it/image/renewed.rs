@@ -19,7 +19,7 @@ fn imaged(path: &Path) -> u64 {
     let options = Options::new();
     let check = annals_tools::check_image(&options, path).unwrap().unwrap();
     assert_eq!(check.problem, None);
-    let replayed = options.examine(path).unwrap().snapshot;
+    let replayed = annals_tools::examine(&options, path).unwrap().snapshot;
     let compared = annals_tools::compare_image(&options, path, &replayed).unwrap().unwrap();
     assert_eq!(compared.difference, None);
     check.txid.0
@@ -95,7 +95,7 @@ fn truncating_leaves_no_more_than_what_is_reached() {
     let done = truncate(&db).unwrap();
     assert_eq!(done.image_bytes, len());
     // The state, the nodes of the history index, and the node of the directory that leads to those.
-    let nodes = annals::inspection::inspect(&path).unwrap().history.unwrap().nodes;
+    let nodes = annals_tools::inspect(&Options::new(), &path).unwrap().history.unwrap().nodes;
     let live = db.live_bytes().unwrap() + (nodes + 1) * 4096;
     assert!(len() <= live && len() < large / 7, "{} of {large}, {live} live", len());
     assert_eq!(imaged(&path), db.read().txid().0);
@@ -122,7 +122,8 @@ fn truncating_copies_nothing_that_is_full() {
     insert(&db, 0..20_000);
     db.backfill(BackfillMode::Full).unwrap();
     let file = |path: &Path| {
-        let inspection = Options::new().examine(path).unwrap().inspection.image.unwrap();
+        let inspection =
+            annals_tools::examine(&Options::new(), path).unwrap().inspection.image.unwrap();
         inspection.newest.unwrap().number
     };
     let before = file(&path);
@@ -179,7 +180,8 @@ fn damage_of_the_file_before_is_no_reason_to_leave_the_copy() {
     insert(&db, 20_000..20_001);
     db.backfill(BackfillMode::Full).unwrap();
     let newest = || {
-        let inspection = Options::new().examine(&path).unwrap().inspection.image.unwrap();
+        let inspection =
+            annals_tools::examine(&Options::new(), &path).unwrap().inspection.image.unwrap();
         inspection.newest.unwrap().number
     };
     let before = newest();

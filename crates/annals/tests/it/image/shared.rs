@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use annals::inspection::inspect;
 use annals::reports::BackfillOutcome;
 use annals::{BackfillMode, Database, FieldNumber, Options, Reader, RowId};
 use annals::{ErrorKind, Level, Snapshot, ValueRef};
+use annals_tools::inspect;
 
 use annals::IndexNumber;
 
@@ -67,7 +67,7 @@ fn handles_bring_the_image_forward_in_turn_and_snapshots_stay() {
         assert_eq!(&dump(snapshot), all, "txid {}", snapshot.txid());
     }
     let (last, all) = held.pop().unwrap();
-    let image = inspect(&path).unwrap().image.unwrap();
+    let image = inspect(&Options::new(), &path).unwrap().image.unwrap();
     let newest = image.newest.unwrap();
     assert_eq!((newest.txid, newest.tail, newest.number), (last.txid(), 0, 13));
     assert!(!image.readers.is_empty(), "the snapshots are readers of older roots");
@@ -150,7 +150,7 @@ fn an_image_that_cannot_be_used_is_replaced_by_whoever_may() {
     let reader = reader.unwrap();
     assert!(reader.findings()[0].contains("isn't used"), "{:?}", reader.findings());
     assert_eq!(dump(&reader.read()), all);
-    let told = inspect(&path).unwrap().image.unwrap();
+    let told = inspect(&Options::new(), &path).unwrap().image.unwrap();
     assert!(told.newest.unwrap_err().contains("root"));
     // It is set aside, and another made, which has all.
     let done = late.backfill(BackfillMode::Full).unwrap();
@@ -182,7 +182,7 @@ fn the_last_one_to_close_leaves_an_image() {
     assert!(!image_of(&path).exists(), "another one has it open");
     let all = dump(&two.pull().unwrap());
     two.close().unwrap();
-    let image = inspect(&path).unwrap().image.unwrap();
+    let image = inspect(&Options::new(), &path).unwrap().image.unwrap();
     assert_eq!(image.newest.map(|root| (root.txid.0, root.tail)), Ok((2, 0)));
     let db = Database::open(&path).unwrap();
     assert_eq!(dump(&db.read()), all);
@@ -196,7 +196,7 @@ fn a_reader_begins_with_the_image_and_begins_anew_when_it_has_moved_on() {
     let db = Database::open(&path).unwrap();
     let reader = |hard| Options::new().hard_only(hard).open_read_only(&path).unwrap();
     let [all, hard] = [reader(false), reader(true)];
-    let readers = || inspect(&path).unwrap().image.unwrap().readers;
+    let readers = || inspect(&Options::new(), &path).unwrap().image.unwrap().readers;
     for round in 0..48 {
         db.write(|tx| {
             tx.set_level(if round % 3 == 0 { Level::Soft } else { Level::Checksummed });

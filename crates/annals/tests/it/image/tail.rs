@@ -22,7 +22,7 @@ fn killed(path: &Path, name: &str) -> PathBuf {
 
 /// Returns how many bytes the next opening would replay.
 fn tail(path: &Path) -> u64 {
-    let inspection = annals::inspection::inspect(path).unwrap();
+    let inspection = annals_tools::inspect(&annals::Options::new(), path).unwrap();
     let end = inspection.end.position;
     inspection.image.map_or(end, |image| image.newest.unwrap().tail)
 }

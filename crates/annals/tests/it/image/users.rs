@@ -83,7 +83,8 @@ fn a_database_that_rests_reads_no_older_root() {
     let db = create(&path);
     insert(&db, 0..100);
     db.backfill(BackfillMode::Full).unwrap();
-    let readers = || Options::new().examine(&path).unwrap().inspection.image.unwrap().readers;
+    let readers =
+        || annals_tools::examine(&Options::new(), &path).unwrap().inspection.image.unwrap().readers;
     let endings: [fn(annals::Transaction<'_>); 4] = [
         |tx| tx.rollback().unwrap(),
         |tx| {
@@ -119,7 +120,7 @@ fn a_database_that_rests_reads_no_older_root() {
 fn problem(path: &Path) -> Option<String> {
     let options = Options::new();
     let check = annals_tools::check_image(&options, path).unwrap().unwrap();
-    let replayed = options.examine(path).unwrap().snapshot;
+    let replayed = annals_tools::examine(&options, path).unwrap().snapshot;
     let compared = annals_tools::compare_image(&options, path, &replayed);
     match &check.problem {
         None => {
@@ -176,7 +177,7 @@ fn a_state_of_any_segment_is_brought_to_the_end_before_it_is_compared() {
     let mut states = Vec::new();
     for number in 0..12 {
         insert(&db, number..number + 1);
-        states.push(Options::new().examine(&path).unwrap().snapshot);
+        states.push(annals_tools::examine(&Options::new(), &path).unwrap().snapshot);
         if number % 3 == 2 {
             db.backfill(BackfillMode::Restart).unwrap();
         }

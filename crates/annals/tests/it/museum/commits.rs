@@ -198,10 +198,10 @@ fn redb_a_check_and_then_a_crash() {
     let directory: Arc<dyn Directory> = Arc::new(disk.clone());
     let options = Options::new();
     annals_tools::check_image_in(&options, &directory, NAME).unwrap();
-    let examined = options.examine_in(&*directory, NAME).unwrap();
+    let examined = annals_tools::examine_in(&options, &*directory, NAME).unwrap();
     annals_tools::compare_image_in(&options, &directory, NAME, &examined.snapshot).unwrap();
     database.read().check().unwrap();
-    database.read().check_history_index(true).unwrap();
+    annals_tools::check_history_index(&database.read(), true).unwrap();
     for disk in [disk.crash_states().oldest(), disk.crash_states().newest()] {
         assert_eq!(numbers(&open(&disk)), [1]);
     }
@@ -269,7 +269,7 @@ fn dolt_a_look_at_a_torn_file_changes_nothing() {
         let before = all(&torn);
         let opened = Options::new().open_read_only_in(&torn, NAME);
         let expected = opened.map(|reader| reader.read().table(TABLE).unwrap().len());
-        let _ = annals::inspection::inspect_in(&torn, NAME);
+        let _ = annals_tools::inspect_in(&Options::new(), &torn, NAME);
         assert!(before == all(&torn), "{cut} bytes less");
         assert!(expected.is_err() || matches!(expected, Ok(1..=2)), "{expected:?}");
     }

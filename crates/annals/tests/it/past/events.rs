@@ -64,7 +64,7 @@ fn the_end_of_a_long_history_costs_little() {
     let len = directory.open(NAME, annals::storage::Access::Read).unwrap().len().unwrap();
 
     let mut whole = Text::default();
-    annals::inspection::scan_in(&directory, NAME, &mut whole).unwrap();
+    annals_tools::scan_in(&annals::Options::new(), &directory, NAME, &mut whole).unwrap();
     let now = database.read();
     // A scan reads all of it twice.
     for (after, most) in

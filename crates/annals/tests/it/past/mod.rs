@@ -181,7 +181,7 @@ impl World {
 
     /// Returns the transactions for which the image has key frames.
     fn key_frames(&self) -> Vec<annals::Txid> {
-        let image = annals::inspection::inspect_in(&self.directory, NAME).unwrap().image;
+        let image = annals_tools::inspect_in(&Options::new(), &self.directory, NAME).unwrap().image;
         image.map(|image| image.key_frames).unwrap_or_default()
     }
 }

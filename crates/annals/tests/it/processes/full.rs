@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use annals::inspection::{inspect, scan};
 use annals::{Database, ErrorKind, Level, Options};
+use annals_tools::{inspect, scan};
 
 use super::child::{self, Child};
 use super::ledger::{Seen, audit, schema, write};
@@ -89,8 +89,8 @@ fn what_does_not_fit_is_rolled_back_and_writing_goes_on() {
         let path = mounted.file("full.annals");
         fill_and_go_on(&mounted, &path);
         let mut log = Log::default();
-        scan(&path, &mut log).unwrap();
-        assert_eq!(inspect(&path).unwrap().damage, None);
+        scan(&Options::new(), &path, &mut log).unwrap();
+        assert_eq!(inspect(&Options::new(), &path).unwrap().damage, None);
     }
 }
 
@@ -125,7 +125,7 @@ fn opening_recovering_and_closing_need_no_space() {
         assert_eq!(book.check(), seen);
         assert_eq!(seen.of(WRITER), 20);
         book.database.close().unwrap();
-        assert!(inspect(&path).unwrap().is_closed());
+        assert!(inspect(&Options::new(), &path).unwrap().is_closed());
         assert_eq!(Book::open(&path).check(), seen);
         drop(filler);
         Book::open(&path).commit(Level::Checksummed, 0).unwrap();
@@ -180,8 +180,8 @@ fn a_read_only_file_system_is_read_and_errors_say_so() {
             }
             let reader = Options::new().open_read_only(&path).unwrap();
             assert_eq!(audit(&reader.read()).of(WRITER), 1);
-            scan(&path, &mut Log::default()).unwrap();
-            inspect(&path).unwrap();
+            scan(&Options::new(), &path, &mut Log::default()).unwrap();
+            inspect(&Options::new(), &path).unwrap();
         }
         let new = mounted.file("new.annals");
         let error = Database::open(&new).map(|_| ()).unwrap_err();

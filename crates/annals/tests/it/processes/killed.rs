@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use annals::inspection::inspect;
 use annals::{Database, ErrorKind, Options, Recovery};
 use annals_simulated::Rng;
+use annals_tools::inspect;
 
 use super::ledger::{Said, Seen, audit};
 use super::{effort, work};
@@ -101,7 +101,7 @@ fn writers_are_killed_and_nothing_acknowledged_is_lost() {
     let seen = audit(&database.read());
     assert!(seen.of.len() > 3, "they got somewhere: {seen:?}");
     database.close().unwrap();
-    assert!(inspect(&ledger.path).unwrap().is_closed());
+    assert!(inspect(&Options::new(), &ledger.path).unwrap().is_closed());
 }
 
 /// Lets a reader end also if the test fails.
@@ -115,7 +115,7 @@ impl Drop for StopOnDrop<'_> {
 
 /// Opens here, sees the same, and continues or closes.
 fn recover(path: &Path, expected: &Seen, rng: &mut Rng) -> Seen {
-    let inspection = inspect(path).unwrap();
+    let inspection = inspect(&Options::new(), path).unwrap();
     assert_eq!(inspection.damage, None);
     let refusing = Options::new().recovery(Recovery::Refuse).open(path);
     let database = match refusing {

@@ -41,7 +41,7 @@ fn a_second_writer_in_another_process_is_told_who_has_it() {
     let text = error.to_string();
     assert!(text.contains(&format!("process {}", writer.pid())), "{text}");
     assert!(text.contains("open read-only") && text.contains(path.to_str().unwrap()), "{text}");
-    assert_eq!(annals::inspection::inspect(&path).unwrap().holder(), Some(writer.pid()));
+    assert_eq!(annals_tools::inspect(&Options::new(), &path).unwrap().holder(), Some(writer.pid()));
     assert!(writer.end().success());
     let database = Database::open(&path).unwrap();
     assert!(!database.recovered().unclean);
@@ -69,9 +69,9 @@ fn reading_while_another_process_writes_gives_whole_commits_and_never_goes_back(
         }
         last = snapshot.txid().0;
         let mut log = Log::default();
-        annals::inspection::scan(&path, &mut log).unwrap();
+        annals_tools::scan(&Options::new(), &path, &mut log).unwrap();
         assert!(log.after.len() as u64 >= last);
-        annals::inspection::inspect(&path).unwrap();
+        annals_tools::inspect(&Options::new(), &path).unwrap();
         looks += 1;
     }
     assert_eq!(last, COMMITS + 1, "after {looks} looks");
@@ -90,5 +90,5 @@ fn a_killed_writer_loses_no_acknowledged_commit_and_leaves_no_lock() {
     assert!(database.recovered().unclean && database.recovered().cut.is_none());
     assert_eq!(database.read().table(CITY).unwrap().len(), COMMITS);
     database.close().unwrap();
-    assert!(annals::inspection::inspect(&path).unwrap().is_closed());
+    assert!(annals_tools::inspect(&Options::new(), &path).unwrap().is_closed());
 }

@@ -7,8 +7,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use annals::inspection::{inspect, scan};
 use annals::{Database, Error, ErrorKind, Options};
+use annals_tools::{inspect, scan};
 
 use super::child::{self, Child};
 use super::ledger::{audit, schema, write};
@@ -79,8 +79,8 @@ fn check_permissions() {
     set_mode(&path, 0o000);
     says(Options::new().create(false).open(&path).map(drop), &["permission"], &path);
     says(Options::new().open_read_only(&path).map(drop), &["permission"], &path);
-    says(scan(&path, &mut Log::default()), &["permission"], &path);
-    says(inspect(&path).map(drop), &["permission"], &path);
+    says(scan(&Options::new(), &path, &mut Log::default()), &["permission"], &path);
+    says(inspect(&Options::new(), &path).map(drop), &["permission"], &path);
 
     set_mode(&path, 0o444);
     says(Database::open(&path).map(drop), &["permission", "open it read-only"], &path);

@@ -7,13 +7,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use annals::inspection::inspect;
 use annals::reports::BackfillOutcome;
 use annals::{
     BackfillMode, Backfilled, Command, Database, FieldNumber, IndexNumber, Options, Result, RowId,
     Snapshot, TableNumber, Type, ValueRef,
 };
 use annals_simulated::Rng;
+use annals_tools::inspect;
 
 use super::child::{self, Child};
 use super::effort;
@@ -141,7 +141,7 @@ fn what_another_process_reads_stays_and_only_that() {
     // The reader is told of, here and from outside.
     let reader = done.oldest_reader.unwrap();
     assert!(reader.root <= 6 && reader.age.is_some(), "{reader:?}");
-    let image = inspect(&path).unwrap().image.unwrap();
+    let image = inspect(&Options::new(), &path).unwrap().image.unwrap();
     assert_eq!(image.readers.first().unwrap().root, reader.root);
     assert!(image.newest.unwrap().number > 2 * times);
     if cfg!(target_os = "linux") {

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use annals::inspection::inspect;
 use annals::{Database, Level, Options};
+use annals_tools::inspect;
 
 use super::child::{self, Child};
 use super::effort;
@@ -47,7 +47,7 @@ fn child_in_the_storm() {
         assert_eq!(audit(&reader.read()).of(1), number);
         database.close().unwrap();
     }
-    assert!(inspect(path).unwrap().is_closed());
+    assert!(inspect(&Options::new(), path).unwrap().is_closed());
     child::say(&format!("{number} transactions"));
     let signals = SIGNALS.load(Ordering::Relaxed);
     assert!(signals > 100, "only {signals} signals came");

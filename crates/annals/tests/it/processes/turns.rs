@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use annals::inspection::inspect;
 use annals::{Database, ErrorKind, Level, Options, Snapshot};
 use annals_simulated::Rng;
+use annals_tools::inspect;
 
 use super::child::{self, Child};
 use super::effort;
@@ -94,7 +94,10 @@ fn writers_that_restart_the_journal_are_killed_and_nothing_is_lost_or_seen_twice
     let folder = tempfile::tempdir().unwrap();
     let club = Club::new(folder.path());
     killed_in_turn(&club, "shared restart");
-    assert!(inspect(&club.path).unwrap().head.header.segment > 3, "they did restart it");
+    assert!(
+        inspect(&Options::new(), &club.path).unwrap().head.header.segment > 3,
+        "they did restart it"
+    );
 }
 
 #[test]
@@ -102,7 +105,10 @@ fn writers_that_restart_the_journal_and_bring_the_image_forward_are_killed() {
     let folder = tempfile::tempdir().unwrap();
     let club = Club::new(folder.path());
     killed_in_turn(&club, "shared restart image");
-    assert!(inspect(&club.path).unwrap().head.header.segment > 3, "they did restart it");
+    assert!(
+        inspect(&Options::new(), &club.path).unwrap().head.header.segment > 3,
+        "they did restart it"
+    );
 }
 
 /// Kills and replaces writers that work in a mode as [`work::start`] has it.
@@ -149,7 +155,7 @@ fn killed_in_turn(club: &Club, mode: &str) {
     member.hard_checkpoint().unwrap();
     assert_eq!(audit(&hard.pull().unwrap()), seen);
     member.close().unwrap();
-    let inspection = inspect(&club.path).unwrap();
+    let inspection = inspect(&Options::new(), &club.path).unwrap();
     assert!(inspection.is_closed() && inspection.damage.is_none(), "{inspection:?}");
     let alone = Database::open(&club.path).unwrap();
     assert!(!alone.recovered().unclean);

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use annals::Level::{Checksummed as C, Soft as S};
-use annals::inspection::Inspection;
+use annals::journal::Survey;
 use annals::{ErrorKind, Options, Phase, Progress, Recovery};
 
 use super::{NAME, define, ids, insert, install, open, open_with, options, written};
@@ -53,7 +53,7 @@ fn progress_grows_and_can_stop_everything() {
         assert_eq!(disk.content(NAME).unwrap(), bytes);
         let error = options.open_read_only_in(&disk, NAME).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
-        let error = options.examine_in(&disk, NAME).unwrap_err();
+        let error = annals_tools::examine_in(&options, &disk, NAME).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
         // The lock is free again.
         drop(open(&disk, Recovery::Checked).unwrap());
@@ -66,8 +66,8 @@ fn a_program_sees_the_plan_and_can_say_no() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let ask = |answer: ControlFlow<()>, recovery| {
         let asked = Arc::clone(&asked);
-        options(recovery).copy_first(true).before_recovery(move |inspection: &Inspection| {
-            asked.lock().unwrap().push(inspection.clone());
+        options(recovery).copy_first(true).before_recovery(move |survey: &Survey| {
+            asked.lock().unwrap().push(survey.clone());
             answer
         })
     };
@@ -114,6 +114,6 @@ fn without_space_for_the_copy_nothing_is_changed() {
 
 #[test]
 fn a_file_that_is_not_there_is_not_examined() {
-    let missing = annals::inspection::examine("there/is/no/such/file").unwrap_err();
+    let missing = annals_tools::examine(&Options::new(), "there/is/no/such/file").unwrap_err();
     assert_ne!(missing.kind(), annals::ErrorKind::Corrupt);
 }

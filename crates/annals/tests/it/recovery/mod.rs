@@ -126,7 +126,7 @@ fn ends(bytes: &[u8]) -> Vec<usize> {
         }
     }
     let mut ends = Ends(vec![16384]);
-    annals::inspection::scan_in(&install(bytes), NAME, &mut ends).unwrap();
+    annals_tools::scan_in(&Options::new(), &install(bytes), NAME, &mut ends).unwrap();
     ends.0
 }
 

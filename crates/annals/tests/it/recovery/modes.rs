@@ -1,8 +1,8 @@
 //! Each mode keeps what it says, cuts the rest, saves it and reports it.
 
 use annals::Level::{Checksummed as C, Half as H, Soft as S};
-use annals::inspection::inspect_in;
 use annals::{ErrorKind, Recovery};
+use annals_tools::inspect_in;
 
 use super::{NAME, ends, ids, install, open, options, tear_slots_from, written};
 
@@ -31,7 +31,7 @@ fn opened(bytes: &[u8], recovery: Recovery) -> u64 {
     let content = disk.content(NAME).unwrap();
     assert!(content[end..].iter().all(|byte| *byte == 0), "{recovery:?}");
     database.close().unwrap();
-    let inspection = inspect_in(&disk, NAME).unwrap();
+    let inspection = inspect_in(&annals::Options::new(), &disk, NAME).unwrap();
     assert!(inspection.is_closed(), "{recovery:?}");
     assert_eq!(inspection.end, point);
     point.txid.0
@@ -141,6 +141,6 @@ fn recovering_needs_no_free_space() {
             assert!(database.recovered().findings[0].contains("not saved, for want of space"));
         }
         database.close().unwrap();
-        assert!(inspect_in(&disk, NAME).unwrap().is_closed());
+        assert!(inspect_in(&annals::Options::new(), &disk, NAME).unwrap().is_closed());
     }
 }

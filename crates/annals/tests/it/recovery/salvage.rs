@@ -31,7 +31,7 @@ pub(super) fn salvage(bytes: &[u8]) -> annals::Result<(SimulatedDisk, Salvaged)>
 
 /// Opens what was written, which must be a journal that was closed properly.
 fn reopened(disk: &SimulatedDisk) -> Database {
-    assert!(annals::inspection::inspect_in(disk, NEW).unwrap().is_closed());
+    assert!(annals_tools::inspect_in(&Options::new(), disk, NEW).unwrap().is_closed());
     let clock = Arc::new(SimulatedClock::new(5));
     let options = super::options(Recovery::Refuse).create(false);
     let database = options.open_in(Arc::new(disk.clone()), NEW, clock).unwrap();
@@ -156,7 +156,7 @@ impl annals::Sink for Commits {
 
 fn commits(disk: &SimulatedDisk, name: &str) -> Vec<Committed> {
     let mut commits = Commits::default();
-    annals::inspection::scan_in(disk, name, &mut commits).unwrap();
+    annals_tools::scan_in(&Options::new(), disk, name, &mut commits).unwrap();
     commits.0
 }
 
@@ -167,7 +167,8 @@ fn judge(sound: &[u8], damaged: &[u8], what: &str) {
         let at = usize::try_from(txid).unwrap();
         sound[ends[at - 1]..ends[at]] != *damaged.get(ends[at - 1]..ends[at]).unwrap_or_default()
     };
-    let slots = annals::inspection::inspect_in(&install(sound), NAME).unwrap().head.slots;
+    let slots =
+        annals_tools::inspect_in(&Options::new(), &install(sound), NAME).unwrap().head.slots;
     let is_told =
         |txid: u64| slots.iter().flatten().flatten().any(|it| it.point.txid == annals::Txid(txid));
     // A stored chain is no loss where a slot or the frames after it say what it must be.

@@ -106,11 +106,11 @@ fn backups_are_consistent_while_others_write_restart_and_forget() {
             assert_eq!(snapshot.point(), copied.end);
             assert!(copied.end.txid >= annals::Txid(last));
             last = copied.end.txid.0;
-            let examined = annals::inspection::examine(&to).unwrap();
+            let examined = annals_tools::examine(&Options::new(), &to).unwrap();
             assert_eq!((examined.problem, examined.inspection.is_closed()), (None, true));
             assert_eq!(
                 examined.inspection.head.header.journal_id,
-                annals::inspection::inspect(&path).unwrap().head.header.journal_id
+                annals_tools::inspect(&Options::new(), &path).unwrap().head.header.journal_id
             );
         }
         stop.store(true, Ordering::Relaxed);

@@ -32,7 +32,7 @@ fn convert(from: &Path, to: &Path, compress: bool) -> Result<annals_tools::Conve
 fn read(path: &Path) -> (String, String) {
     let reader: Reader = Options::new().open_read_only(path).unwrap();
     let mut text = Text::default();
-    annals::inspection::scan(path, &mut text).unwrap();
+    annals_tools::scan(&Options::new(), path, &mut text).unwrap();
     (content(&reader.read()), text.1)
 }
 
@@ -61,7 +61,7 @@ fn a_compressed_database_reads_as_it_was_and_unpacks_to_the_same_bytes() {
     assert_eq!(done.segments, 4);
     assert!(done.written < done.plain, "{done:?}");
     assert_eq!(read(&packed), read(&path));
-    let examined = annals::inspection::examine(&packed).unwrap();
+    let examined = annals_tools::examine(&Options::new(), &packed).unwrap();
     assert_eq!((examined.problem, examined.segments.len()), (None, 4));
     convert(&packed, &plain, false).unwrap();
     assert!(files(&plain) == files(&path), "unpacked");

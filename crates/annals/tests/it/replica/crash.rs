@@ -108,10 +108,13 @@ fn judge(original: &Original, told: u64, make: &dyn Fn() -> SimulatedDisk, what:
         let reader = Reader::open(&disk, COPY).unwrap();
         assert_eq!(end, reader.read().txid().0);
         assert_eq!(content(&reader.read()), *original.content.last().unwrap(), "{what}");
-        let chain =
-            |inspected: Result<annals::inspection::Inspection>| inspected.unwrap().end.chain;
-        let expected = chain(annals::inspection::inspect_in(last, NAME));
-        assert_eq!(chain(annals::inspection::inspect_in(&disk, COPY)), expected, "{what}");
+        let chain = |inspected: Result<annals_tools::Inspection>| inspected.unwrap().end.chain;
+        let expected = chain(annals_tools::inspect_in(&Options::new(), last, NAME));
+        assert_eq!(
+            chain(annals_tools::inspect_in(&Options::new(), &disk, COPY)),
+            expected,
+            "{what}"
+        );
     }
 }
 

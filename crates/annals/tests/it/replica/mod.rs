@@ -62,7 +62,7 @@ fn assert_same(from: &MemoryDirectory, to: &MemoryDirectory) {
     let original = Reader::open(from, NAME).unwrap();
     assert_eq!(content(&copy.read()), content(&original.read()));
     assert_eq!(copy.read().point(), original.read().point());
-    assert!(annals::inspection::inspect_in(to, COPY).unwrap().is_closed());
+    assert!(annals_tools::inspect_in(&Options::new(), to, COPY).unwrap().is_closed());
     assert_eq!(history_of(to, COPY), history(from));
 }
 

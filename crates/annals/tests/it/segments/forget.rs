@@ -212,7 +212,7 @@ pub(crate) fn pinned() -> std::result::Result<(), String> {
     let mut sink = Sinking(|| {
         restarted.get_or_insert_with(|| database.restart(Older::Forgotten, NOW).unwrap());
     });
-    annals::inspection::scan_in(&many, NAME, &mut sink).unwrap();
+    annals_tools::scan_in(&annals::Options::new(), &many, NAME, &mut sink).unwrap();
     let restarted = restarted.unwrap();
     if restarted.pinned != Some(0) || restarted.forgotten.is_some() {
         return Err(format!("removed while it was read: {restarted:?}"));

@@ -26,7 +26,7 @@ fn backfill(
 fn is_as_replayed(directory: &MemoryDirectory) -> String {
     let with_image = content(&Reader::open(directory, NAME).unwrap().read());
     let copy = directory.clone();
-    let examined = annals::Options::new().examine_in(&copy, NAME).unwrap();
+    let examined = annals_tools::examine_in(&Options::new(), &copy, NAME).unwrap();
     assert_eq!(examined.problem, None);
     assert_eq!(content(&examined.snapshot), with_image);
     let shared: Arc<dyn Directory> = Arc::new(copy);
@@ -57,7 +57,7 @@ fn the_journal_goes_on_in_a_new_segment_with_an_image_over_it() {
     // Opening needs nothing of the older segments but the bytes of blobs.
     let database = open(&many);
     assert_eq!(database.recovered().findings, [""; 0]);
-    let inspected = annals::inspection::inspect_in(&many, NAME).unwrap();
+    let inspected = annals_tools::inspect_in(&Options::new(), &many, NAME).unwrap();
     let root = inspected.image.unwrap().newest.unwrap();
     assert_eq!((root.segment, root.tail), (2, 0));
 }
@@ -118,7 +118,7 @@ fn who_reads_an_older_root_is_waited_for_and_named() {
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
     assert_eq!(
-        annals::inspection::inspect_in(&many, NAME).unwrap().head.header.segment,
+        annals_tools::inspect_in(&Options::new(), &many, NAME).unwrap().head.header.segment,
         0,
         "nothing was restarted"
     );

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::event::{Event, Script};
-use annals::inspection::scan_in;
 use annals::reports::Older;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
@@ -21,6 +20,7 @@ use annals::{
     TableNumber, Transaction, Type, ValueRef,
 };
 use annals_simulated::{Rng, SimulatedClock};
+use annals_tools::scan_in;
 
 pub(crate) const TABLE: TableNumber = TableNumber(0);
 pub(crate) const NAME: &str = "db";
@@ -134,7 +134,7 @@ impl Sink for Text {
 
 pub(crate) fn history(directory: &MemoryDirectory) -> String {
     let mut text = Text::default();
-    scan_in(directory, NAME, &mut text).unwrap();
+    scan_in(&Options::new(), directory, NAME, &mut text).unwrap();
     text.1
 }
 

@@ -1,9 +1,9 @@
 //! Opening: what is missing or damaged before the newest segment.
 
-use annals::inspection::scan_in;
 use annals::reports::Older;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{ErrorKind, Options, Reader};
+use annals_tools::scan_in;
 
 use super::{NAME, NOW, Text, content, history, open, split, try_replay, write};
 
@@ -12,13 +12,14 @@ fn refused(directory: &MemoryDirectory, file: &str) {
     let errors = [
         try_replay(directory).unwrap_err(),
         Reader::open(directory, NAME).unwrap_err(),
-        scan_in(directory, NAME, &mut Text::default()).unwrap_err(),
+        scan_in(&Options::new(), directory, NAME, &mut Text::default()).unwrap_err(),
     ];
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         assert!(error.to_string().contains(file), "{error}");
     }
-    let problem = Options::new().examine_in(directory, NAME).unwrap().problem.unwrap();
+    let problem =
+        annals_tools::examine_in(&Options::new(), directory, NAME).unwrap().problem.unwrap();
     assert!(problem.contains(file), "{problem}");
 }
 
@@ -86,7 +87,8 @@ pub(crate) fn border() -> Result<(), String> {
     let (many, database, _) = split(1);
     drop(database);
     // The same segment, but a copy of it continued before it was sealed.
-    let end = annals::inspection::inspect_in(&many, "db-segment-000000").unwrap().end.position;
+    let end =
+        annals_tools::inspect_in(&Options::new(), &many, "db-segment-000000").unwrap().end.position;
     let first = bytes(&many, "db-segment-000000");
     let copy = MemoryDirectory::new();
     put(&copy, NAME, &first[..usize::try_from(end).unwrap()]);
@@ -154,7 +156,10 @@ fn a_sealed_segment_at_the_path_goes_on() {
         let expected = content(&database.read());
         drop(database);
         assert_eq!(content(&open(&copy).read()), expected);
-        assert_eq!(annals::inspection::inspect_in(&copy, NAME).unwrap().head.header.segment, 2);
+        assert_eq!(
+            annals_tools::inspect_in(&Options::new(), &copy, NAME).unwrap().head.header.segment,
+            2
+        );
     }
 }
 

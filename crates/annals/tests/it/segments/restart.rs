@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use annals::inspection::examine;
 use annals::reports::Older;
 use annals::storage::{Access, Directory};
 use annals::{ErrorKind, Options, Reader};
+use annals_tools::examine;
 
 use super::{NAME, NOW, content, history, open, split, write};
 
@@ -22,8 +22,10 @@ fn a_history_in_segments_is_the_one_in_a_single_file() {
         assert_eq!(content(&Reader::open(&many, NAME).unwrap().read()), expected);
         assert_eq!(history(&many), history(&one));
 
-        let (many, one) =
-            (Options::new().examine_in(&many, NAME), Options::new().examine_in(&one, NAME));
+        let (many, one) = (
+            annals_tools::examine_in(&Options::new(), &many, NAME),
+            annals_tools::examine_in(&Options::new(), &one, NAME),
+        );
         let (many, one) = (many.unwrap(), one.unwrap());
         assert_eq!((many.problem, many.events), (None, one.events));
         assert_eq!(many.first.map(|first| first.txid.0), Some(1));
@@ -106,7 +108,7 @@ fn another_file_in_the_way_is_an_error_that_changes_nothing() {
 fn kept_segments_can_be_looked_at_by_themselves() {
     let (many, database, _) = split(2);
     database.close().unwrap();
-    let inspection = annals::inspection::inspect_in(&many, "db-segment-000001").unwrap();
+    let inspection = annals_tools::inspect_in(&Options::new(), &many, "db-segment-000001").unwrap();
     assert_eq!((inspection.head.header.segment, &inspection.damage), (1, &None));
     assert!(inspection.is_closed());
     let reader = Reader::open(&many, "db-segment-000000").unwrap();
@@ -114,7 +116,7 @@ fn kept_segments_can_be_looked_at_by_themselves() {
     let reader = Reader::open(&many, "db-segment-000001").unwrap();
     assert_eq!(reader.read().txid(), annals::Txid(9));
     let storage = many.open("db-segment-000000", Access::Read).unwrap();
-    let last = annals::inspection::inspect_in(&many, "db-segment-000000").unwrap();
+    let last = annals_tools::inspect_in(&Options::new(), &many, "db-segment-000000").unwrap();
     assert!(last.end.position < storage.len().unwrap(), "the seal is behind the last commit");
 }
 
@@ -131,5 +133,5 @@ fn a_real_directory_has_the_same_files() {
     let expected = content(&database.read());
     database.close().unwrap();
     assert_eq!(content(&Options::new().open(&path).unwrap().read()), expected);
-    assert_eq!(content(&examine(&path).unwrap().snapshot), expected);
+    assert_eq!(content(&examine(&Options::new(), &path).unwrap().snapshot), expected);
 }

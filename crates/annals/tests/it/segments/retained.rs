@@ -188,7 +188,7 @@ fn asking_who_reads_keeps_nobody_from_reading() {
             }
         });
         while !asking.is_finished() {
-            let examined = Options::new().examine_in(&directory, NAME).unwrap();
+            let examined = annals_tools::examine_in(&Options::new(), &directory, NAME).unwrap();
             assert_eq!((examined.problem, examined.segments.len()), (None, 5));
         }
     });

@@ -206,7 +206,7 @@ fn the_transaction_that_takes_a_state_from_the_image_says_so() {
     flip(&directory, KEPT[0], ends[2].position - 20);
     let (to, _) = try_salvage(&directory, false).unwrap();
     let mut text = Text::default();
-    annals::inspection::scan_in(&to, NEW, &mut text).unwrap();
+    annals_tools::scan_in(&Options::new(), &to, NEW, &mut text).unwrap();
     let comment = "salvage: the state after transaction 9 was taken from the image, since the journal has lost";
     assert!(text.1.contains(comment), "{}", text.1);
 }

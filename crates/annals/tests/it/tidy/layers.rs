@@ -30,7 +30,7 @@ const ROOMS: &[Room] = &[
     room(
         "annals_event",
         &["annals_storage::Error", "annals_storage::ErrorKind", "annals_storage::Result"],
-        &["annals_storage::document", "annals_simulated"],
+        &["annals_simulated"],
     ),
     room("annals_journal", &["annals_event", "annals_storage"], &[]),
     room("arena", &["annals_storage"], &[]),
@@ -55,7 +55,7 @@ const ROOMS: &[Room] = &[
             "image::pin",
             "image::stored",
         ],
-        &["annals_storage::document", "annals_simulated"],
+        &["annals_simulated"],
     ),
     room("progress", &["annals_storage"], &[]),
     room("trace", &[], &[]),
@@ -70,8 +70,7 @@ const ROOMS: &[Room] = &[
         &[],
     ),
     room("advanced", &["annals_journal::Level", "annals_storage::Result", "typed"], &[]),
-    // These three hand on what few programs need.
-    room("inspection", &["db"], &[]),
+    // These two hand on what few programs need.
     room("model", &["db"], &[]),
     room("reports", &["db"], &[]),
     // Its handles pass on public types of the journal, as those of `db` do.

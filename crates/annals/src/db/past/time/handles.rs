@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::Result;
 use crate::db::follow::image_state::ImageState;
 use crate::db::past::at::Through;
-use crate::db::past::history::{HistoryCheck, inspection, txid_of};
+use crate::db::past::history::txid_of;
 use crate::db::past::lazy::Source;
 use crate::db::past::moment::Moment;
 use crate::db::past::reader::Reader;
@@ -319,18 +319,6 @@ fn past(source: &Source, moment: &Moment, through: Through) -> Result<Snapshot> 
 }
 
 impl Snapshot {
-    /// Verifies the history index in the image: its nodes, their order, and the number of entries. If `deep`, the
-    /// index is also rebuilt in memory from the journal, and each entry compared. `None` if there is no image, or no
-    /// index in it.
-    ///
-    /// Cost: reads the index, and for a deep check the journal; memory for all entries.
-    ///
-    /// # Errors
-    /// `Corrupt` if the journal can't be read; `Io`. That the index is wrong is part of the answer.
-    pub fn check_history_index(&self, deep: bool) -> Result<Option<HistoryCheck>> {
-        inspection::check_index(self, deep)
-    }
-
     /// Returns the number of the transaction at whose end a moment is, up to this snapshot: see
     /// [`Database::txid_of`].
     ///
@@ -450,7 +438,7 @@ impl Snapshot {
     /// Returns the events of the transactions after `after` up to `last`, or up to this snapshot.
     ///
     /// Cost: the state as of `after`, from the nearest older root of the image, and then reading the journal from there
-    /// on, up to `last`, once. [`scan`](crate::inspection::scan) reads all of it, twice, and verifies more.
+    /// on, up to `last`, once. `annals_tools::scan` reads all of it, twice, and verifies more.
     ///
     /// # Errors
     /// `NotFound`: the state as of `after` was forgotten; `Corrupt`; `Unsupported`; `Io`.

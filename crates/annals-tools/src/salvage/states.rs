@@ -3,52 +3,47 @@
 use std::io;
 use std::sync::Arc;
 
-use annals_schema::Txid;
-
-use crate::db::follow::beside;
-use crate::db::follow::beside::Kind;
-use crate::db::follow::opening::load;
-use crate::db::follow::source::{FrameFacts, Visitor};
-use crate::db::follow::state::Replay;
-use crate::db::present::segment::JournalFile;
-use crate::db::present::snapshot::{Published, Snapshot};
-use crate::image::{self, Identity, Image, Opened, Slot, image_name};
-use crate::journal::format::Header;
-use crate::journal::{Copies, FrameReader, Point};
-use crate::storage::{Access, Directory, Storage};
-use crate::store::{Pager, View};
-use crate::{Error, Result};
+use annals::internals::beside::{self, Kind};
+use annals::internals::{FrameFacts, Replay, Visitor, load_image, snapshot_of};
+use annals::journal::Copies;
+use annals::{Error, Point, Result, Snapshot, Txid};
+use annals_journal::FrameReader;
+use annals_journal::format::{FRAMES_AT, Header};
+use annals_storage::{Access, Directory, Storage};
+use annals_store::image::{self, Identity, Image, Opened, Slot, image_name};
+use annals_store::{Pager, View};
 
 /// One file of the history.
 #[derive(Debug)]
-pub struct Part {
+pub(super) struct Part {
     /// The open file.
-    pub storage: Arc<dyn Storage>,
+    pub(super) storage: Arc<dyn Storage>,
     /// Its name in messages.
-    pub shown: String,
+    pub(super) shown: String,
     /// The number of the segment, as its header says, or its name.
-    pub number: u64,
+    pub(super) number: u64,
     /// What its head has.
-    pub copies: Copies,
+    pub(super) copies: Copies,
 }
 
 impl Part {
     /// Returns its header, from a copy that verifies.
-    #[must_use]
-    pub fn header(&self) -> Option<&Header> {
+    pub(super) fn header(&self) -> Option<&Header> {
         self.copies.headers.iter().flatten().next()
     }
 
     /// Returns the error that it can't be read.
-    #[must_use]
-    pub fn unreadable(&self, error: io::Error) -> Error {
+    pub(super) fn unreadable(&self, error: io::Error) -> Error {
         Error::io(format!("{}: can't read this segment", self.shown), error)
     }
 }
 
 /// Returns the points of the roots of a journal's image, with their segments; none, if it is another journal's.
-#[must_use]
-pub fn image_roots(directory: &dyn Directory, journal: &str, id: &[u8; 16]) -> Vec<(u64, Point)> {
+pub(super) fn image_roots(
+    directory: &dyn Directory,
+    journal: &str,
+    id: &[u8; 16],
+) -> Vec<(u64, Point)> {
     let name = image_name(journal);
     if !beside::is_of(directory, &name, Kind::Cache, id).unwrap_or(false) {
         return Vec::new();
@@ -65,7 +60,7 @@ pub fn image_roots(directory: &dyn Directory, journal: &str, id: &[u8; 16]) -> V
 ///
 /// # Errors
 /// `Corrupt`: it can't be used; `Io`.
-pub fn state_of_image(
+pub(super) fn state_of_image(
     directory: &Arc<dyn Directory>,
     journal: &str,
     newest: &Part,
@@ -82,9 +77,8 @@ pub fn state_of_image(
             let keeps = root.memory() <= memory;
             let pager = Arc::new(Pager::new(Arc::clone(&image) as _, memory, keeps));
             let (_, view) =
-                load(&usable.catalog, &pager).map_err(|error| error.within(image.path()))?;
-            let file = file_of(directory, journal, newest);
-            Ok(Some(snapshot(Arc::new(view), root.point, file)))
+                load_image(&usable.catalog, &pager).map_err(|error| error.within(image.path()))?;
+            Ok(Some(snapshot(Arc::new(view), root.point, directory, journal, newest)))
         }
     }
 }
@@ -93,7 +87,7 @@ pub fn state_of_image(
 ///
 /// # Errors
 /// `Corrupt`: it isn't whole; `Io`.
-pub fn state_of_segment(
+pub(super) fn state_of_segment(
     directory: &Arc<dyn Directory>,
     journal: &str,
     part: &Part,
@@ -102,7 +96,7 @@ pub fn state_of_segment(
     let header = part.header().ok_or_else(not_whole)?;
     let io = |error| part.unreadable(error);
     let start = Point {
-        position: crate::journal::format::FRAMES_AT,
+        position: FRAMES_AT,
         txid: Txid(header.first_txid.saturating_sub(1)),
         chain: header.hash(),
     };
@@ -117,14 +111,16 @@ pub fn state_of_segment(
         replay.frame(&frame, &facts)?;
     }
     let (point, store) = (reader.point(), replay.finish());
-    Ok(snapshot(Arc::clone(store.published()), point, file_of(directory, journal, part)))
+    Ok(snapshot(Arc::clone(store.published()), point, directory, journal, part))
 }
 
-fn file_of(directory: &Arc<dyn Directory>, journal: &str, part: &Part) -> JournalFile {
+fn snapshot(
+    view: Arc<View>,
+    point: Point,
+    directory: &Arc<dyn Directory>,
+    journal: &str,
+    part: &Part,
+) -> Snapshot {
     let (storage, directory) = (Arc::clone(&part.storage), Arc::clone(directory));
-    JournalFile::new(storage, part.number, directory, journal)
-}
-
-fn snapshot(view: Arc<View>, point: Point, file: JournalFile) -> Snapshot {
-    Snapshot::new(Arc::new(Published { view, point, file: Arc::new(file) }))
+    snapshot_of(view, point, storage, part.number, directory, journal)
 }

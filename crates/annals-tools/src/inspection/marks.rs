@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::journal::{Committed, Erasure, Frame};
+use annals::Committed;
+use annals::journal::Erasure;
+use annals_journal::Frame;
 
 /// The marks read so far, frame by frame.
 #[derive(Debug, Default)]
-pub(in crate::db) struct Marks {
-    pub(in crate::db) erasures: Vec<Erasure>,
+pub(super) struct Marks {
+    pub(super) erasures: Vec<Erasure>,
     /// Chains at the borders of segments and before marks, by their transactions. Where a segment repeats the
     /// state, its transaction has two.
     known: BTreeMap<u64, Vec<u64>>,
@@ -18,12 +20,12 @@ pub(in crate::db) struct Marks {
 
 impl Marks {
     /// Begins a segment.
-    pub(in crate::db) fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.note_last();
         self.begins = true;
     }
 
-    pub(in crate::db) fn frame(&mut self, frame: &Frame<'_>) {
+    pub(super) fn frame(&mut self, frame: &Frame<'_>) {
         if let Some(erasure) = Erasure::of(frame) {
             self.note_last();
             self.erasures.push(erasure);
@@ -46,7 +48,7 @@ impl Marks {
     }
 
     /// Returns an error for a mark with a chain that the journal doesn't have, if there is one.
-    pub(in crate::db) fn problem(&self) -> Option<String> {
+    pub(super) fn problem(&self) -> Option<String> {
         let &first = self.known.keys().next()?;
         for (place, erasure) in self.erasures.iter().enumerate() {
             for told in erasure.chains.iter().filter(|told| told.txid.0 >= first) {
@@ -70,10 +72,10 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
-    use annals_schema::{RowId, TableNumber, Txid};
+    use annals::journal::Carried;
+    use annals::{RowId, TableNumber, Txid};
 
     use super::*;
-    use crate::journal::Carried;
 
     fn mark(txid: u64, chains: &[(u64, u64, u64)]) -> Erasure {
         let carried = |&(txid, before, after)| Carried { txid: Txid(txid), before, after };

@@ -4,28 +4,23 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use crate::db::api::open::Newest;
-use crate::db::follow::beside;
-use crate::db::follow::beside::{Beside, Kind};
-use crate::db::follow::options::Options;
-use crate::db::follow::recovery::Repair;
-use crate::db::follow::scan;
-use crate::db::follow::scan::Sink;
-use crate::db::follow::segments::{Opened, Past};
-use crate::db::follow::source::FrameSource;
-use crate::db::follow::witness::check_end;
-use crate::db::progress::{Watch, Watched};
-use crate::db::tools::erase::{finish, marker};
-use crate::image::image_name;
-use crate::journal::format::Header;
-use crate::journal::segments::{BEFORE_ERASING, erased_name, erasing_name, kept_name};
-use crate::journal::{Frame, Head, Point, SegmentFacts, Survey};
-use crate::storage::{Clock, Directory, Hold, Lock, Storage};
-use crate::{Error, ErrorKind, Result};
+use annals::internals::beside::{Beside, Kind, kind};
+use annals::internals::{
+    FrameSource, Opened, Past, Watch, Watched, check_end, erasure, open_to_replace, watch,
+};
+use annals::journal::{Point, SegmentFacts, Survey};
+use annals::{Error, Options, Result, Sink};
+use annals_journal::format::Header;
+use annals_journal::segments::{BEFORE_ERASING, erased_name, erasing_name, kept_name};
+use annals_journal::{Frame, Head};
+use annals_storage::{Clock, Directory, Hold, Lock, Storage};
+use annals_store::image::image_name;
+
+use crate::inspection::scan::scan_verified;
 
 /// A segment as it is.
 #[derive(Debug)]
-pub struct OldSegment {
+pub(super) struct OldSegment {
     storage: Arc<dyn Storage>,
     shown: String,
     head: Head,
@@ -35,26 +30,24 @@ pub struct OldSegment {
 
 impl OldSegment {
     /// Returns its header.
-    #[must_use]
-    pub const fn header(&self) -> &Header {
+    pub(super) const fn header(&self) -> &Header {
         &self.head.header
     }
 
     /// Returns the error that it can't be written again.
-    #[must_use]
-    pub fn not_rewritten(&self, error: io::Error) -> Error {
+    pub(super) fn not_rewritten(&self, error: io::Error) -> Error {
         Error::io(format!("{}: can't be rewritten; nothing was changed", self.shown), error)
     }
 }
 
 /// Files beside a journal that are made of it: they go with what is taken out of it.
 #[derive(Clone, Debug, Default)]
-pub struct Removable {
+pub(super) struct Removable {
     files: Vec<(String, Kind)>,
     /// What they are called in messages.
-    pub removed: Vec<String>,
+    pub(super) removed: Vec<String>,
     /// Files with names of such ones that aren't proven to be of this journal. They stay.
-    pub unproven: Vec<String>,
+    pub(super) unproven: Vec<String>,
 }
 
 /// Makes the file of a new segment, by the place of the old one.
@@ -62,7 +55,7 @@ type Create<'c> = dyn FnMut(usize) -> Result<Arc<dyn Storage>> + 'c;
 
 /// A journal whose segments are to be replaced.
 #[derive(Debug)]
-pub struct Generation {
+pub(super) struct Generation {
     directory: Arc<dyn Directory>,
     name: String,
     /// The oldest first.
@@ -77,12 +70,17 @@ impl Generation {
     /// Opens a journal to read it: takes no lock, and writes nothing.
     ///
     /// # Errors
-    /// As [`scan`](crate::inspection::scan).
-    pub fn look(options: &Options, directory: &Arc<dyn Directory>, name: &str) -> Result<Self> {
+    /// As [`scan`](crate::scan).
+    pub(super) fn look(
+        options: &Options,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+    ) -> Result<Self> {
         let directory = of_journal(directory, name);
         let Opened { storage, shown, past, witnesses } =
             Opened::new(&*directory, name, Past::whole)?;
-        let watched = Watched::new(&*storage, options.watch.as_ref());
+        let watch = watch(options);
+        let watched = Watched::new(&*storage, watch.as_ref());
         let source = FrameSource { past: None, storage: &watched, shown: &shown };
         let survey = source.verify()?;
         check_end(&witnesses, &survey, &*directory, name, &*storage)?;
@@ -93,29 +91,16 @@ impl Generation {
     ///
     /// # Errors
     /// As [`Options::open_in`]; `Unsupported`: a raw device.
-    pub fn hold(
+    pub(super) fn hold(
         options: &Options,
         directory: &Arc<dyn Directory>,
         name: &str,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self> {
         let directory = of_journal(directory, name);
-        let options = options.clone().create(false).shared(false);
-        let Newest { acquired, found, survey, recovery, .. } =
-            options.open_newest(&directory, name, clock)?;
-        let (storage, shown) = (acquired.storage, directory.display(name));
-        if storage.has_fixed_len() {
-            let message = format!("{shown}: a device can't be rewritten: copy what it holds");
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
-        if let Some(stopped) = found.stopped.filter(|_| survey.sealed.is_some()) {
-            return Err(Error::corrupt(stopped.unapplied.explain(&shown)));
-        }
-        let repair =
-            Repair { directory: &*directory, name, survey: &survey, recovery, others: false };
-        repair.settle(&options, &*storage, false, clock.secret())?;
+        let (storage, survey) = open_to_replace(options, &directory, name, clock)?;
         let past = Past::whole(&*directory, name, &survey.head.header)?;
-        Ok(Self::new(&options, directory, name, storage, past, &survey))
+        Ok(Self::new(options, directory, name, storage, past, &survey))
     }
 
     fn new(
@@ -142,51 +127,47 @@ impl Generation {
             past,
             end,
             last_clock_time: survey.last_clock_time,
-            watch: options.watch.clone(),
+            watch: watch(options),
         }
     }
 
     /// Returns what the journal is called in messages.
-    #[must_use]
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         self.directory.display(&self.name)
     }
 
     /// Returns its segments, the oldest first.
-    #[must_use]
-    pub fn segments(&self) -> &[OldSegment] {
+    pub(super) fn segments(&self) -> &[OldSegment] {
         &self.segments
     }
 
     /// Returns what is known of the segments without reading them.
-    #[must_use]
-    pub fn facts(&self) -> Vec<SegmentFacts> {
+    pub(super) fn facts(&self) -> Vec<SegmentFacts> {
         self.past.facts((self.end.position, self.end.txid.0))
     }
 
     /// Returns the time of its last commit that the clock gave.
-    #[must_use]
-    pub const fn last_clock_time(&self) -> i64 {
+    pub(super) const fn last_clock_time(&self) -> i64 {
         self.last_clock_time
     }
 
     /// Reads the whole history into a sink.
     ///
     /// # Errors
-    /// As [`scan`](crate::inspection::scan).
-    pub fn scan(&self, sink: &mut impl Sink) -> Result<()> {
+    /// As [`scan`](crate::scan).
+    pub(super) fn scan(&self, sink: &mut impl Sink) -> Result<()> {
         let Some(newest) = self.segments.last() else { return Ok(()) };
         let watched = Watched::new(&*newest.storage, self.watch.as_ref());
         let OldSegment { shown, head, end, .. } = newest;
         let source = FrameSource { past: Some(&self.past), storage: &watched, shown };
-        scan::scan_verified(&source, head, *end, sink)
+        scan_verified(&source, head, *end, sink)
     }
 
     /// Reads the frames of the segment at a place.
     ///
     /// # Errors
     /// Those of `visit`; `Corrupt`; `Io`; `Cancelled`.
-    pub fn read(
+    pub(super) fn read(
         &self,
         place: usize,
         mut visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
@@ -206,10 +187,10 @@ impl Generation {
     /// # Errors
     /// `Invalid`: a file has the name and the id of a segment, and isn't part of the history that is known, so nobody
     /// can say what it holds; `Io`.
-    pub fn removable(&self) -> Result<Removable> {
+    pub(super) fn removable(&self) -> Result<Removable> {
         let io = |error| Error::io(format!("{}: its directory can't be read", self.shown()), error);
         let directory = &*self.directory;
-        let tails = beside::tails(directory, &self.name).map_err(io)?;
+        let tails = tails(directory, &self.name).map_err(io)?;
         let header = self.past.header();
         let known = self.known(&tails)?;
         let found = Beside::find(directory, &self.name, &header.journal_id, &known).map_err(io)?;
@@ -225,7 +206,7 @@ impl Generation {
                 directory.display(stray)
             )));
         }
-        let files = finish::removable(&found, header);
+        let files = erasure::removable(&found, header);
         Ok(Removable {
             removed: files.iter().map(|(name, _)| directory.display(name)).collect(),
             unproven: found.unproven.iter().map(|name| directory.display(name)).collect(),
@@ -259,7 +240,7 @@ impl Generation {
     ///
     /// # Errors
     /// Those of `write`; `Io`. Then nothing was changed, unless the error says otherwise.
-    pub fn replace(
+    pub(super) fn replace(
         &self,
         id: u64,
         removable: &Removable,
@@ -269,7 +250,8 @@ impl Generation {
         let (directory, name) = (&*self.directory, &*self.name);
         // What an earlier attempt left takes space that this one needs.
         for (name, _) in removable.files.iter().filter(|(_, of)| *of == Kind::Temporary) {
-            finish::remove(directory, name, overwrite).map_err(|error| self.not_replaced(error))?;
+            erasure::remove(directory, name, overwrite)
+                .map_err(|error| self.not_replaced(error))?;
         }
         let mut made = Vec::new();
         let ready = self.prepare(id, removable, overwrite, &mut made, write);
@@ -288,7 +270,7 @@ impl Generation {
         }
         newest.renamed(name);
         let header = Head::read(&*newest, &self.shown())?.header;
-        finish::finish_published(directory, name, &header)
+        erasure::finish_published(directory, name, &header)
     }
 
     /// Does steps 1 and 2. Returns the newest segment, with its lock.
@@ -309,8 +291,8 @@ impl Generation {
         listed.extend(aside.clone());
         made.push(erasing_name(name, id));
         let marker = directory.create(&erasing_name(name, id)).map_err(io)?;
-        let list = marker::List { names: listed, overwrite };
-        marker::write(&*marker, &self.past.header().journal_id, &list).map_err(io)?;
+        let list = erasure::List { names: listed, overwrite };
+        erasure::write(&*marker, &self.past.header().journal_id, &list).map_err(io)?;
         let mut newest = None;
         write(&mut |place| {
             let kept = self.past.segments().get(place).map(|kept| kept.header().segment);
@@ -345,4 +327,14 @@ impl Generation {
 
 fn of_journal(directory: &Arc<dyn Directory>, name: &str) -> Arc<dyn Directory> {
     directory.for_journal(name, None).unwrap_or_else(|| Arc::clone(directory))
+}
+
+/// Returns the points after which tails beside a journal were cut off, as their names say.
+fn tails(directory: &dyn Directory, journal: &str) -> io::Result<BTreeSet<(u64, u64)>> {
+    let names = directory.list()?;
+    let points = names.iter().filter_map(|found| match kind(found, journal)? {
+        Kind::Tail(txid, chain) => Some((txid, chain)),
+        _ => None,
+    });
+    Ok(points.collect())
 }

@@ -13,12 +13,11 @@
 //! (`journal::segments::Kept`). Opening the journal for writing does 4 and 5 if it finds NAME.erasing-ID. The next
 //! erasure removes what a crash before 3 leaves.
 //!
-//! `generation` does 1 to 3, and `finish` 4 and 5, by the list in the `marker`. What is written again is decided in
-//! `annals-tools`. An examination of a journal reads the marks of erasures (`db::marks`).
+//! `annals-tools` does 1 to 3; `finish` does 4 and 5, by the list in the `marker`.
 
 mod finish;
-mod generation;
 mod marker;
 
-pub(in crate::db) use crate::db::tools::erase::finish::finish;
-pub use crate::db::tools::erase::generation::{Generation, OldSegment, Removable};
+pub(in crate::db) use crate::db::api::erasure::finish::finish;
+pub use crate::db::api::erasure::finish::{finish_published, removable, remove};
+pub use crate::db::api::erasure::marker::{List, write};

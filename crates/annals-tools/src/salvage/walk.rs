@@ -3,18 +3,17 @@
 //! It returns the relation of each frame to the one before it, so that the end of a transaction is never taken for
 //! the whole.
 
-use annals_schema::Txid;
 use std::io;
 
-use super::copies::Copies;
-use super::format::{FRAME_ALIGN, FRAMES_AT, Header, Point};
-use super::frame::FrameHeader;
-use super::reader::{Frame, FrameReader};
+use annals::journal::Copies;
+use annals::{Point, Txid};
+use annals_journal::format::{FRAME_ALIGN, FRAMES_AT, Header};
+use annals_journal::{Frame, FrameHeader, FrameReader};
 use annals_storage::Storage;
 
 /// The relation of a frame to the bytes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
+pub(super) enum Link {
     /// It continues where the frame before it ended, in one history.
     Follows,
     /// Something before it doesn't verify, but no frame of its transaction is missing in front of it.
@@ -25,21 +24,21 @@ pub enum Link {
 
 /// Bytes that are no frame that verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub(super) struct Skipped {
     /// Where they begin.
-    pub position: u64,
+    pub(super) position: u64,
     /// How many there are.
-    pub bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// A frame that verifies alone.
-pub struct Step<'r> {
+pub(super) struct Step<'r> {
     /// The frame.
-    pub frame: Frame<'r>,
+    pub(super) frame: Frame<'r>,
     /// Its relation to the frame before it.
-    pub link: Link,
+    pub(super) link: Link,
     /// The bytes skipped before it.
-    pub skipped: Option<Skipped>,
+    pub(super) skipped: Option<Skipped>,
 }
 
 /// Facts of the last frame that verified.
@@ -60,7 +59,7 @@ impl Last {
 }
 
 /// Walks from the first frame on.
-pub struct Walk<'s> {
+pub(super) struct Walk<'s> {
     reader: FrameReader<'s>,
     /// The end of the last frame that verified, or the end that the header of one that doesn't gives.
     end: u64,
@@ -79,7 +78,7 @@ pub struct Walk<'s> {
 impl<'s> Walk<'s> {
     /// Begins a walk. Without a header its hash in a slot does as well; without that, frames verify by the
     /// check of their payload and by the chain.
-    pub fn new(storage: &'s dyn Storage, copies: &Copies) -> io::Result<Self> {
+    pub(super) fn new(storage: &'s dyn Storage, copies: &Copies) -> io::Result<Self> {
         let header = copies.headers.iter().flatten().next();
         let slot = copies.slots.iter().flatten().flatten().next();
         let segment = header.map(Header::hash).or(copies.segment).unwrap_or_default();
@@ -102,7 +101,7 @@ impl<'s> Walk<'s> {
     /// Returns the next frame that verifies alone. After a header that verifies, its frame's bytes aren't examined
     /// again: so the work is proportional to the bytes.
     #[allow(clippy::should_implement_trait, reason = "an iterator can't lend what it has read")]
-    pub fn next(&mut self) -> io::Result<Option<Step<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Step<'_>>> {
         let mut at = self.end;
         let (header, verified) = loop {
             let Some(place) = self.reader.next_magic(at)? else { return Ok(None) };
@@ -174,8 +173,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Returns the bytes after the last frame that verifies, if they aren't all zeros.
-    #[inline]
-    pub fn rest(&mut self, len: u64) -> io::Result<Option<Skipped>> {
+    pub(super) fn rest(&mut self, len: u64) -> io::Result<Option<Skipped>> {
         let first = self.reader.first_nonzero(self.end)?;
         Ok(first.map(|position| Skipped { position, bytes: len.saturating_sub(position) }))
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use crate::db::api::erasure::marker;
+use crate::db::api::erasure::marker::List;
 use crate::db::follow::beside::{Beside, Kind, is_of, kind};
-use crate::db::tools::erase::marker;
-use crate::db::tools::erase::marker::List;
 use crate::journal::Copies;
 use crate::journal::format::Header;
 use crate::journal::segments::{erased_name, erasing_name, number_in};
@@ -34,11 +34,10 @@ pub(in crate::db) fn finish(
 }
 
 /// Does steps 4 and 5 after the path is durable.
-pub(super) fn finish_published(
-    directory: &dyn Directory,
-    journal: &str,
-    header: &Header,
-) -> Result<()> {
+///
+/// # Errors
+/// `Io`: the next opening does the rest.
+pub fn finish_published(directory: &dyn Directory, journal: &str, header: &Header) -> Result<()> {
     let Some(id) = header.last_erasure() else { return Ok(()) };
     let marker = erasing_name(journal, id);
     let finished = read_list(directory, journal, header, &marker).and_then(|list| {
@@ -141,7 +140,10 @@ fn holds_new(
 }
 
 /// Removes a file, and overwrites it first if requested.
-pub(super) fn remove(directory: &dyn Directory, name: &str, overwrite: bool) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the system.
+pub fn remove(directory: &dyn Directory, name: &str, overwrite: bool) -> io::Result<()> {
     if overwrite {
         overwrite_file(directory, name)?;
     }
@@ -165,7 +167,8 @@ fn overwrite_file(directory: &dyn Directory, name: &str) -> io::Result<()> {
 
 /// Returns which files beside a journal are removed with values erased from it: all that are proven to derive from
 /// it, except its kept segments and files of another unfinished erasure.
-pub(super) fn removable(beside: &Beside, header: &Header) -> Vec<(String, Kind)> {
+#[must_use]
+pub fn removable(beside: &Beside, header: &Header) -> Vec<(String, Kind)> {
     let needed = header.last_erasure().map(|id| format!("{id:016x}"));
     let own = beside.own.iter().filter(|(name, kind)| match kind {
         // A restart that was interrupted may have left a second name of the newest.

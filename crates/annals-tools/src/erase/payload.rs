@@ -1,13 +1,11 @@
 //! Editing: a frame's events with others in the place of some. Unchanged events are copied byte for byte.
 
-use annals_schema::{RowId, Schema};
-
-use super::decode::{Sink, decode_to};
-use super::{Encoder, Event, opcode};
-use crate::Result;
+use annals::event::Event;
+use annals::{Result, RowId, Schema};
+use annals_event::{Context, Encoder, Sink, decode_to, opcode};
 
 /// Returns another event in the place of one.
-pub trait Edit {
+pub(super) trait Edit {
     /// Calls `put` at most once, with an event on the same rows. `schema` is the one before it.
     fn edit(
         &mut self,
@@ -19,8 +17,11 @@ pub trait Edit {
 
 /// Edits the events of one frame; returns its new payload, or `None` if all of them stay. `schema` is the one before
 /// the frame, and is updated.
-#[inline]
-pub fn edit(payload: &[u8], schema: &mut Schema, edit: &mut impl Edit) -> Result<Option<Vec<u8>>> {
+pub(super) fn edit(
+    payload: &[u8],
+    schema: &mut Schema,
+    edit: &mut impl Edit,
+) -> Result<Option<Vec<u8>>> {
     let mut editing = Editing { payload, at: 0, copied: 0, new: None, out: Vec::new(), edit };
     decode_to(payload, 0, schema, &mut editing)?;
     let Editing { copied, mut out, .. } = editing;
@@ -54,7 +55,7 @@ impl<E: Edit> Sink for Editing<'_, E> {
         })
     }
 
-    fn end(&mut self, left: usize, _: crate::Context) {
+    fn end(&mut self, left: usize, _: Context) {
         let end = self.payload.len() - left;
         if let Some(new) = self.new.take() {
             self.out.extend_from_slice(self.payload.get(self.copied..self.at).unwrap_or_default());
@@ -83,12 +84,12 @@ fn encoder(code: u8, event: &Event<'_>) -> Encoder {
 
 #[cfg(test)]
 mod tests {
-    use annals_schema::{Value, ValueRef};
+    use annals::{Value, ValueRef};
 
     use super::*;
-    use crate::Vector;
-    use crate::testing::{Owned, decoded};
     use crate::tests::round_trip::random_frame;
+    use annals::event::Vector;
+    use annals_event::testing::{Owned, decoded};
     use annals_simulated::Rng;
 
     /// Erases the values of rows whose ids are a multiple of a number.

@@ -1,22 +1,53 @@
 //! Looking at an image from outside, without a lock.
 
-use crate::db::follow::inspection::{ImageInspection, ImageRoot, OldestReader};
-use crate::db::follow::witness::identity;
 use std::time::Duration;
 
-use annals_schema::Timestamp;
+use annals::internals::{Past, Since, identity};
+use annals::journal::Survey;
+use annals::reports::OldestReader;
+use annals::{Error, ErrorKind, Result, Timestamp, Txid};
+use annals_storage::{Access, Clock, Directory};
+use annals_store::image::{Image, Opened, Root, Usable, image_name};
 
-use crate::db::follow::segments::{Past, Since};
-use crate::image::{Image, Opened, Root, Usable, image_name};
-use crate::journal::Survey;
-use crate::storage::{Access, Clock, Directory};
-use crate::{Error, ErrorKind, Result};
+/// Facts of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageInspection {
+    /// Its path.
+    pub path: String,
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// The newest root that can be relied on; or why there is none.
+    pub newest: std::result::Result<ImageRoot, String>,
+    /// The last transactions of the older states that it keeps as key frames, in order.
+    pub key_frames: Vec<Txid>,
+    /// The readers of older roots, oldest first, whose space isn't reused meanwhile.
+    pub readers: Vec<OldestReader>,
+}
+
+/// A root of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageRoot {
+    /// The root's number, which is the number of the backfill that made it.
+    pub number: u64,
+    /// The last transaction in it.
+    pub txid: Txid,
+    /// The segment of the journal in which that transaction is.
+    pub segment: u64,
+    /// The end of that transaction in the segment, in bytes.
+    pub position: u64,
+    /// When its backfill began.
+    pub time: Timestamp,
+    /// How many bytes its backfill wrote.
+    pub written: u64,
+    /// How many bytes the journal has after it, which an opening replays.
+    pub tail: u64,
+}
 
 /// The most roots with readers that are listed.
 const MOST: usize = 100;
 
 /// Examines the image of a journal; `None` if there is none.
-pub(in crate::db) fn inspect(
+pub(super) fn inspect(
     directory: &dyn Directory,
     journal: &str,
     survey: &Survey,

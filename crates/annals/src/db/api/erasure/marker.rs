@@ -1,7 +1,7 @@
 //! The marker: a file that exists until an erasure has finished, with the names of the files that it removes.
 //!
 //! Each piece of it fits a sector and begins with the journal's id. So the file is proven to be this journal's
-//! (`db::beside`) even if a power cut left only a part of it. The pieces together are a hash, and the names, each
+//! (`db::follow::beside`) even if a power cut left only a part of it. The pieces together are a hash, and the names, each
 //! with a zero after it, which no name has.
 
 use std::io;
@@ -14,18 +14,21 @@ const ID: usize = 16;
 
 /// The work of an erasure after it is published.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct List {
+pub struct List {
     /// The names of the files that are removed.
-    pub(super) names: Vec<String>,
+    pub names: Vec<String>,
     /// True if the bytes of these files and of the old segments are overwritten before the files are removed.
-    pub(super) overwrite: bool,
+    pub overwrite: bool,
 }
 
 /// The entry among the names that means overwriting bytes: no file has this name.
 const OVERWRITE: &str = "/";
 
 /// Writes the list, and flushes it.
-pub(super) fn write(file: &dyn Storage, id: &[u8; ID], list: &List) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the system.
+pub fn write(file: &dyn Storage, id: &[u8; ID], list: &List) -> io::Result<()> {
     let words = list.names.iter().map(String::as_str).chain(list.overwrite.then_some(OVERWRITE));
     let mut names: Vec<u8> = words.flat_map(|name| name.bytes().chain([0])).collect();
     let mut list = hash(&names).to_le_bytes().to_vec();

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use crate::bytes::hash;
+use annals_storage::bytes::hash;
 
 /// The document. A package doesn't have it, so it is read when it is needed.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| {

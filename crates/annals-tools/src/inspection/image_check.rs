@@ -1,23 +1,14 @@
 //! Verifying the image of a journal without opening, for people: its checksums, its journal, and its contents.
 
-use annals_schema::Txid;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::db::follow::opening::{OpenRequest, OpenedRoot};
-use crate::db::follow::options::{Options, locate};
-use crate::db::follow::segments::{Successor, open_to_read};
-use crate::db::follow::source::is_damaged;
-use crate::db::follow::state::State;
-use crate::db::image::compare;
-use crate::db::present::snapshot::Snapshot;
-use crate::db::progress::Watched;
-use crate::image::{self, Report, Slot};
-use crate::journal::{Head, Point, Recovery};
-use crate::storage::{Directory, Storage, SystemClock};
-use crate::store::{Store, View};
-use crate::trace::event;
-use crate::{Error, ErrorKind, Result};
+use annals::internals::{
+    advance_to, difference, is_damaged, locate, open_from_image, open_to_read, warn_of_image, watch,
+};
+use annals::{Error, ErrorKind, Options, Result, Snapshot, Txid};
+use annals_storage::{Directory, Storage, SystemClock};
+use annals_store::image::{self, Report, Slot};
 
 /// The findings in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +92,7 @@ pub fn check_image_in(
         looks += 1;
         let mut check = told(directory.display(&image), &report);
         if report.problem.is_none() {
-            check.problem = unusable(options, directory, name, &storage)?;
+            check.problem = open_from_image(options, directory, name, &storage, None)?.reason;
         }
         // The space of an older root is overwritten in time, and a newer root may be of the next segment.
         let is_as_before = || {
@@ -110,14 +101,14 @@ pub fn check_image_in(
         };
         if check.problem.is_none() || looks == LOOKS || is_as_before() {
             if let Some(problem) = &check.problem {
-                event!(WARN, "a check found damage of the image", problem = problem.as_str());
+                warn_of_image(problem);
             }
             return Ok(Some(check));
         }
     }
 }
 
-/// Compares the state of an image with one from a replay of the journal, as [`Options::examine`] returns it: the
+/// Compares the state of an image with one from a replay of the journal, as [`examine`](crate::examine) returns it: the
 /// schema, all rows with their values, next ids, the order of indexes, positions of blobs. `None` if there is no
 /// image. Takes no lock and writes nothing. Newer commits of others are first replayed after that state, so that both
 /// end with the same transaction.
@@ -166,76 +157,28 @@ fn compare(
     storage: &Arc<dyn Storage>,
     replayed: &Snapshot,
 ) -> Result<Option<ImageComparison>> {
-    let shown = &directory.display(name);
-    let request = OpenRequest::to_read(directory, name, storage, options.budget());
-    let mut found = request.find()?;
+    let watch = watch(options);
+    let found = open_from_image(options, directory, name, storage, watch.as_ref())?;
     let unusable = |reason| Err(Error::corrupt(reason));
-    let Some(OpenedRoot { root, .. }) = &found.begun else {
-        return found.reason.map_or(Ok(None), unusable);
-    };
-    let image_txid = root.point.txid;
-    let watched = Watched::new(&**storage, options.watch.as_ref());
-    let opened = request.open(&mut found, &watched, Recovery::Checked, is_damaged);
-    let (survey, state, _) = opened.map_err(|error| watched.explain(error, shown))?;
-    if is_damaged(&survey) {
-        return Err(survey.damage(shown));
+    let Some(begun) = found.begun else { return found.reason.map_or(Ok(None), unusable) };
+    let shown = directory.display(name);
+    if is_damaged(&begun.survey) {
+        return Err(begun.survey.damage(&shown));
     }
-    if found.begun.is_none() {
+    if !begun.is_used {
         return unusable(found.reason.unwrap_or_default());
     }
-    let head = Head::read(&**storage, shown)?;
-    let newest = Successor { storage: Arc::clone(storage), head };
-    let replayed = brought_to(&**directory, name, replayed, &newest, survey.end)?;
-    let difference = compare::difference(state.store.published(), &replayed)?;
-    Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
-}
-
-/// Returns the reason that a valid image isn't used: it is another journal's, or the journal doesn't continue from
-/// its point.
-fn unusable(
-    options: &Options,
-    directory: &Arc<dyn Directory>,
-    name: &str,
-    storage: &Arc<dyn Storage>,
-) -> Result<Option<String>> {
-    let request = OpenRequest::to_read(directory, name, storage, options.budget());
-    let mut found = request.find()?;
-    if found.begun.is_some() {
-        let watched = Watched::new(&**storage, None);
-        request.open(&mut found, &watched, Recovery::Checked, is_damaged)?;
-    }
-    Ok(found.reason)
-}
-
-/// Returns a replayed state, continued to a later end of the journal.
-fn brought_to(
-    directory: &dyn Directory,
-    name: &str,
-    replayed: &Snapshot,
-    newest: &Successor,
-    end: Point,
-) -> Result<Arc<View>> {
-    let published = &replayed.published;
-    let txid = published.point.txid;
-    if txid == end.txid {
-        return Ok(Arc::clone(&published.view));
-    }
-    let shown = directory.display(name);
-    if txid > end.txid {
+    let end = begun.survey.end;
+    if replayed.txid() > end.txid {
+        let txid = replayed.txid();
         let message = format!(
             "{shown}: transaction {txid} was taken back, in a recovery, while it was checked: check it again"
         );
         return Err(Error::new(ErrorKind::Busy, message));
     }
-    let (view, file) = (&published.view, Arc::clone(&published.file));
-    let is_same = file.segment == newest.head.header.segment;
-    let mut state = State { store: Store::resume(view.share()), point: published.point, file };
-    let unapplied = match is_same {
-        true => state.advance(end.position)?,
-        false => state.enter(newest, end.position).map(|()| None)?,
-    };
-    let refused = unapplied.map(|unapplied| unapplied.error(&shown));
-    refused.map_or(Ok(Arc::clone(state.store.published())), Err)
+    let replayed = advance_to(replayed, storage, end)?;
+    let difference = difference(&begun.view, &replayed)?;
+    Ok(Some(ImageComparison { txid: end.txid, image_txid: begun.root, difference }))
 }
 
 fn told(path: String, report: &Report) -> ImageCheck {

@@ -3,23 +3,23 @@
 //!
 //! The file is published only when it is whole and flushed, so frames may claim that they are flushed.
 
-use annals_schema::Txid;
 use std::io;
 
-use super::format::{
-    FLAG_FAR_TIME, FLAG_FIRST, FLAG_MORE, FRAME_HEADER_LEN, Header, KIND_DATA, MAX_PAYLOAD, Point,
-    SECTOR, Secret,
+use annals::{Point, Txid};
+use annals_journal::format::{
+    FLAG_FAR_TIME, FLAG_FIRST, FLAG_MORE, FRAME_HEADER_LEN, FRAMES_AT, Header, KIND_DATA,
+    MAX_PAYLOAD, SECTOR, Secret,
 };
-use super::frame::{self, FrameHeader, Making};
-use super::head;
-use annals_event as event;
+use annals_journal::{
+    FrameHeader, Making, finish_frame, first_slot, frame_len, head_with, write_slot,
+};
 use annals_storage::{Clock, Storage};
 
 /// So much is written at once.
 const STEP: usize = 1 << 20;
 
 /// A segment that is being written.
-pub struct Rewriting<'s> {
+pub(super) struct Rewriting<'s> {
     storage: &'s dyn Storage,
     clock: &'s dyn Clock,
     /// The hash of the segment's header.
@@ -36,24 +36,18 @@ pub struct Rewriting<'s> {
 
 impl<'s> Rewriting<'s> {
     /// Begins a segment, in an empty file.
-    #[inline]
-    pub fn begin(storage: &'s dyn Storage, header: &Header, clock: &'s dyn Clock) -> Self {
-        let end = head::start(header);
+    pub(super) fn begin(storage: &'s dyn Storage, header: &Header, clock: &'s dyn Clock) -> Self {
+        let txid = Txid(header.first_txid - 1);
+        let end = Point { position: FRAMES_AT, txid, chain: header.hash() };
         let secret = clock.secret();
-        let buffer = head::new_head(header, secret);
+        let buffer = head_with(header, &first_slot(end, secret));
         let (segment, chain) = (header.hash(), end.chain);
         Self { storage, clock, segment, secret, buffer, at: 0, chain, end }
     }
 
-    /// Returns the end of the last commit.
-    #[inline]
-    pub const fn end(&self) -> Point {
-        self.end
-    }
-
     /// Adds a frame with this payload, and with this header except for the position. A payload that is longer than a
     /// frame is one event, which is written in parts. Returns its chain.
-    pub fn frame(&mut self, old: &FrameHeader, payload: &[u8]) -> io::Result<u64> {
+    pub(super) fn frame(&mut self, old: &FrameHeader, payload: &[u8]) -> io::Result<u64> {
         let mut header = FrameHeader { flags: old.flags & !FLAG_MORE, ..*old };
         let mut rest = payload;
         while let Some((part, after)) =
@@ -68,12 +62,11 @@ impl<'s> Rewriting<'s> {
     }
 
     /// Fills the payload of the next commit frame so that the frame ends at the end of a sector.
-    #[inline]
-    pub fn pad(&self, payload: &mut Vec<u8>) {
+    pub(super) fn pad(&self, payload: &mut Vec<u8>) {
         let position = self.at + self.buffer.len() as u64;
-        let end = position + frame::frame_len(payload.len() as u64);
+        let end = position + frame_len(payload.len() as u64);
         let missing = end.next_multiple_of(SECTOR) - end;
-        event::pad(usize::try_from(missing).unwrap_or_default(), payload);
+        annals_event::pad(usize::try_from(missing).unwrap_or_default(), payload);
     }
 
     fn one(&mut self, old: &FrameHeader, payload: &[u8]) -> io::Result<u64> {
@@ -87,7 +80,7 @@ impl<'s> Rewriting<'s> {
         let (durable, nonce) = (Some(position), self.clock.random());
         let header = FrameHeader { length, position, durable, nonce, ..*old };
         let making = Making { segment: self.segment, previous: self.chain, secret: &self.secret };
-        self.chain = frame::finish(&mut bytes, &header, making);
+        self.chain = finish_frame(&mut bytes, &header, making);
         self.buffer.append(&mut bytes);
         if header.is_commit() {
             let position = self.at + self.buffer.len() as u64;
@@ -104,12 +97,11 @@ impl<'s> Rewriting<'s> {
     }
 
     /// Ends the segment: writes the rest of it and its slots, and flushes. Returns the segment's length.
-    #[inline]
-    pub fn finish(mut self) -> io::Result<u64> {
+    pub(super) fn finish(mut self) -> io::Result<u64> {
         self.write()?;
-        let slot = head::first_slot(self.end, self.secret);
+        let slot = first_slot(self.end, self.secret);
         for which in [0, 1] {
-            head::write_slot(self.storage, which, &slot, self.segment)?;
+            write_slot(self.storage, which, &slot, self.segment)?;
         }
         self.storage.flush()?;
         Ok(self.at)
