@@ -9,6 +9,7 @@ use annals_schema::Schema;
 use annals_storage::step;
 
 use crate::db::follow::acquire::Acquired;
+use crate::db::follow::continuation;
 use crate::db::follow::image_state::ImageState;
 use crate::db::follow::opening::{OpenRequest, OpenedImage};
 use crate::db::follow::options::{Options, locate};
@@ -19,7 +20,6 @@ use crate::db::follow::state::State;
 use crate::db::present::segment::{Current, Segment};
 use crate::db::present::turns::Turns;
 use crate::db::progress::Watched;
-use crate::db::replicate::continuation;
 use crate::db::tools::erase;
 use crate::db::write::core::{Core, Writing};
 use crate::db::write::database::Database;

@@ -3,7 +3,9 @@
 
 pub(in crate::db) mod acquire;
 pub(in crate::db) mod beside;
+pub(in crate::db) mod continuation;
 pub(in crate::db) mod drafting;
+pub(in crate::db) mod files;
 pub(in crate::db) mod image_state;
 pub(in crate::db) mod inspection;
 pub(in crate::db) mod opening;

@@ -10,7 +10,7 @@ use annals_schema::Txid;
 use arc_swap::ArcSwap;
 
 use crate::db::present::turns::{Claim, Turns};
-use crate::image::{Damage, RootPin};
+use crate::image::{Damage, ExposedPin};
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, Head, lock};
 use crate::storage::{Access, Directory, Origin, Storage};
@@ -115,17 +115,12 @@ pub(in crate::db) struct JournalFile {
 #[derive(Debug, Default)]
 pub(in crate::db) struct ExposedRoots(Mutex<Vec<Weak<ExposedPin>>>);
 
-/// The pin of a root that another machine reads, until it is released.
-pub(in crate::db) type ExposedPin = Mutex<Option<RootPin>>;
-
 impl ExposedRoots {
     /// Adds a pin.
-    pub(in crate::db) fn add(&self, pin: RootPin) -> Arc<ExposedPin> {
-        let pin = Arc::new(Mutex::new(Some(pin)));
+    pub(in crate::db) fn add(&self, pin: &Arc<ExposedPin>) {
         let mut pins = lock(&self.0);
         pins.retain(|pin| pin.strong_count() > 0);
-        pins.push(Arc::downgrade(&pin));
-        pin
+        pins.push(Arc::downgrade(pin));
     }
 
     /// Releases all pins.

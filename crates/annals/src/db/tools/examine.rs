@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::Result;
+use crate::db::follow::continuation::locate;
 use crate::db::follow::options::Options;
 use crate::db::follow::scan;
 use crate::db::follow::scan::Sink;
@@ -10,7 +11,6 @@ use crate::db::follow::segments::{Opened, Past};
 use crate::db::follow::source::FrameSource;
 use crate::db::follow::witness::check_end;
 use crate::db::progress::Watched;
-use crate::db::replicate::continuation::locate;
 use crate::db::tools::inspect;
 use crate::db::tools::inspect::Examination;
 use crate::storage::Directory;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
+use crate::db::follow::continuation::locate;
 use crate::db::follow::inspection::{Inspection, SegmentInspection};
 use crate::db::follow::options::Options;
 use crate::db::follow::segments::{Opened, Past, open_to_read};
@@ -19,7 +20,6 @@ use crate::db::present::marks::Marks;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
-use crate::db::replicate::continuation::locate;
 use crate::image::Witness;
 use crate::journal::format::Header;
 use crate::journal::{
