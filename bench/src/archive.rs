@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use annals::Options;
-use annals::internals::Source;
 use annals_replica::archive::{Archive, Archiving, Bucket, Uploader, restore};
+use annals_replica::frames::Source;
 use annals_replica::lazy::testing::create;
 use object_store::{ObjectStore as _, PutMode, PutOptions, PutPayload};
 

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use annals::internals::Source;
 use annals::{Command as Change, Database, Options, TableNumber, Type, ValueRef};
 use annals_replica::archive::{Archive, Bucket, Uploader, restore};
+use annals_replica::frames::Source;
 use object_store::prefix::PrefixStore;
 
 use super::gateway::{Counter, Gateway, KEY, REGION, SECRET, program, store};

@@ -14,12 +14,13 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use annals::internals::{Known, Source, Witness, confirm_by, locate};
+use annals::internals::{Witness, confirm_by, locate};
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Database, Error, ErrorKind, Options, Result, Snapshot};
 use annals_storage::{Directory, Spool};
 
 use crate::connection::BATCH;
+use crate::frames::{Known, Source};
 use crate::replica::{begin, exists};
 use crate::{Connection, Local, Pushed};
 

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use annals::internals::may_begin_journal;
 use annals::{Cursor, Error, ErrorKind, Result, Txid};
+use annals_journal::may_begin_journal;
 use annals_storage::{Spool, Storage as _};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};

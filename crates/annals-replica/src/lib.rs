@@ -19,6 +19,8 @@ mod call;
 #[cfg(feature = "http")]
 mod client;
 mod connection;
+mod continuation;
+pub mod frames;
 #[cfg(feature = "http")]
 mod http;
 pub mod lazy;

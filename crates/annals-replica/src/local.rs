@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::{
-    Batch, Origin, Source, continue_segment, count_frames, end_of, settle, take,
-};
+use annals::internals::{Origin, end_of, settle, take};
 use annals::{
     Blame, Commit, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId,
     Snapshot, Subscription, TableNumber, Transaction, Txid,
@@ -13,6 +11,7 @@ use annals::{
 use annals_storage::Spool;
 
 use crate::connection::BATCH;
+use crate::frames::{Batch, Source, continue_segment, count_frames};
 use crate::lease::Leases;
 use crate::node::{Answer, Node};
 use crate::{Accepted, Connection, Description, Figure, Granted, Pulled, Pushed, Replica};

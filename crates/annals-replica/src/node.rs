@@ -6,11 +6,12 @@
 //! win it, with its next transaction alone.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use annals::internals::{Origin, end_of, extend, hold, propose, take};
 use annals::{Cursor, Error, ErrorKind, Result, Transaction};
+use annals_storage::sync::lock;
 use annals_storage::{Clock as _, Spool, SystemClock};
 
 use crate::{Accepted, Replica};
@@ -334,8 +335,4 @@ fn fail(jobs: Vec<Box<dyn Job>>, error: &Error) {
     for job in jobs {
         job.finish(Err(error.again()));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

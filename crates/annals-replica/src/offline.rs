@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::{
-    Continuation, LOCAL, PUSHED, REBASE, Source, begin_continuation, end_of, open_continuation,
-    rename_continuation,
-};
+use annals::internals::{LOCAL, PUSHED, Preface, REBASE, end_of};
 use annals::{Cursor, Database, Error, ErrorKind, Result, Snapshot, Transaction, Txid};
 use annals_storage::{Access, Clock as _, Directory, SystemClock};
 use annals_tools::{Rebased as Again, Renumbered, last_made_again, rebase};
 
+use crate::continuation::{begin_continuation, open_continuation, rename_continuation};
+use crate::frames::Source;
 use crate::outgoing::{Way, last_common, send_after};
-use crate::replica::Replica;
+use crate::replica::{Files, Replica};
 use crate::{Connection, Sent};
 
 /// What was committed without the other side: a database that has the state of the replica when it was begun, and all
@@ -23,7 +22,8 @@ use crate::{Connection, Sent};
 #[derive(Debug)]
 #[must_use = "what isn't kept is closed at once"]
 pub struct Offline {
-    local: Continuation,
+    database: Database,
+    preface: Preface,
 }
 
 /// The report of a rebase.
@@ -41,7 +41,7 @@ impl Offline {
     /// Returns a snapshot: the state of the replica when this was begun, and all changes since.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        self.local.database.read()
+        self.database.read()
     }
 
     /// Runs `change` in a transaction, and commits it here; see [`Database::write`].
@@ -49,19 +49,25 @@ impl Offline {
     /// # Errors
     /// As there.
     pub fn write<T>(&self, change: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
-        self.local.database.write(change)
+        self.database.write(change)
     }
 
     /// Returns the database, for all else.
     #[must_use]
     pub const fn database(&self) -> &Database {
-        &self.local.database
+        &self.database
     }
 
     /// Returns the cursor after which it begins.
     #[must_use]
     pub fn from(&self) -> Cursor {
-        self.local.from()
+        self.preface.from.into()
+    }
+
+    /// Returns a reader of the frames of a database that has the cursor: of this one, or of the one that it continues. It
+    /// finds all places after the cursor without reading what is before it.
+    fn source(&self, database: &Database) -> Source {
+        Source::new(database.clone()).knowing(self.preface.segment, self.preface.from)
     }
 
     /// Returns the number of transactions that were committed here.
@@ -75,7 +81,7 @@ impl Offline {
     /// # Errors
     /// `Io`.
     pub fn close(self) -> Result<()> {
-        self.local.database.close()
+        self.database.close()
     }
 }
 
@@ -101,11 +107,14 @@ impl Replica {
     pub fn offline(&self) -> Result<Offline> {
         loop {
             match self.local()? {
-                None => begin_continuation(self.database(), None, &self.own()).map(drop)?,
+                None => {
+                    let Files { directory, name, .. } = &self.files;
+                    begin_continuation(self.database(), &**directory, name, None, &self.own())?;
+                }
                 Some(local) if is_unused(&local) && local.from() != self.cursor() => {
                     self.remove(local)?;
                 }
-                Some(local) => return Ok(Offline { local }),
+                Some(local) => return Ok(local),
             }
         }
     }
@@ -225,7 +234,7 @@ impl Replica {
         }
     }
 
-    fn was_made_again(&self, local: &Continuation) -> Result<bool> {
+    fn was_made_again(&self, local: &Offline) -> Result<bool> {
         let from = local.from().txid;
         Ok(from < self.cursor().txid
             && last_made_again(&self.read(), &local.database.read(), from)?)
@@ -241,7 +250,7 @@ impl Replica {
 
     /// Returns the error that names the transaction of the other side that came first; `None` if those of others are ours,
     /// made again.
-    fn came_first(&self, local: &Continuation, source: &Source) -> Result<Option<Error>> {
+    fn came_first(&self, local: &Offline, source: &Source) -> Result<Option<Error>> {
         self.pull()?;
         if self.was_made_again(local)? {
             return Ok(None);
@@ -270,7 +279,7 @@ impl Replica {
     }
 
     /// Ends a continuation that has arrived: fetches it, and renames its file.
-    fn finish(&self, local: Continuation, end: Cursor) -> Result<()> {
+    fn finish(&self, local: Offline, end: Cursor) -> Result<()> {
         let name = |error: Error| {
             let done = format!("{} has accepted all, up to transaction {}", self.other(), end.txid);
             error.within(format!(
@@ -281,11 +290,11 @@ impl Replica {
         // It is there: what can't be fetched now is later, and `behind` says why.
         let _ = self.pull();
         let to = format!("{}{PUSHED}{}-{:016x}", self.own(), end.txid, end.chain);
-        rename_continuation(&*self.files.directory, &self.own(), &to).map(drop).map_err(name)
+        rename_continuation(&*self.files.directory, &self.own(), &to).map_err(name)
     }
 
     /// Removes the file of a continuation that has nothing.
-    fn remove(&self, local: Continuation) -> Result<()> {
+    fn remove(&self, local: Offline) -> Result<()> {
         local.database.close()?;
         let own = self.own();
         let shown = self.files.directory.display(&own);
@@ -295,10 +304,10 @@ impl Replica {
     }
 
     /// Opens the continuation, if there is one.
-    fn local(&self) -> Result<Option<Continuation>> {
-        let files = &self.files;
-        let clock = Arc::new(SystemClock);
-        open_continuation(&files.options, &files.directory, &files.name, &self.own(), clock)
+    fn local(&self) -> Result<Option<Offline>> {
+        let Files { directory, name, options, .. } = &self.files;
+        let opened = open_continuation(options, &**directory, name, &self.own())?;
+        Ok(opened.map(|(preface, database)| Offline { database, preface }))
     }
 
     /// Returns the name of the file of offline changes.
@@ -329,7 +338,7 @@ pub fn has_offline_changes(path: &std::path::Path) -> bool {
 }
 
 /// True if nothing was committed.
-fn is_unused(local: &Continuation) -> bool {
+fn is_unused(local: &Offline) -> bool {
     Cursor::from(local.database.read().point()) == local.from()
 }
 
@@ -350,17 +359,17 @@ pub fn rebase_journal(
     let options = annals::Options::new().create(false);
     let database = options.open(journal)?;
     let own = format!("{name}{LOCAL}");
-    let local = open_continuation(&options, &directory, &name, &own, Arc::new(SystemClock))?;
-    let ours = local.as_ref().map_or(&database, |local| &local.database);
+    let local = open_continuation(&options, &*directory, &name, &own)?;
+    let ours = local.as_ref().map_or(&database, |(_, local)| local);
     let source = Source::new(ours.clone());
     let theirs = |txid| Ok(connection.chains(&[txid])?.first().copied().flatten());
     let end = connection.describe()?.end;
     let common = last_common(&theirs, &source, Txid(0), end.txid)?;
     let ours = Ours { snapshot: ours.read(), source: &source, common };
     let made = make_again_beside(&database, &directory, &name, connection, &ours)?;
-    if let Some(local) = local {
+    if let Some((_, local)) = local {
         let to = format!("{own}{PUSHED}{}-{:016x}", made.end.txid, made.end.chain);
-        let closed = local.database.close();
+        let closed = local.close();
         let renamed = closed.and_then(|()| rename_continuation(&*directory, &own, &to));
         renamed.map_err(|error| {
             let end = made.end.txid;
@@ -380,14 +389,14 @@ fn make_again_beside(
     ours: &Ours<'_>,
 ) -> Result<Rebased> {
     let own = format!("{name}{REBASE}{:016x}", SystemClock.random());
-    begin_continuation(database, Some(ours.common), &own)?;
+    begin_continuation(database, &**directory, name, Some(ours.common), &own)?;
     let options = annals::Options::new().create(false);
-    let opened = open_continuation(&options, directory, name, &own, Arc::new(SystemClock));
+    let opened = open_continuation(&options, &**directory, name, &own);
     let made = opened.and_then(|opened| {
-        let opened = opened.ok_or_else(|| {
+        let (_, opened) = opened.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("{own}: was removed meanwhile"))
         })?;
-        let replica = Replica::over(opened.database, connection);
+        let replica = Replica::over(opened, connection);
         let made = replica.make_again(ours, SystemClock.elapsed());
         // What isn't written there is nobody's any more.
         let _ = replica.close();

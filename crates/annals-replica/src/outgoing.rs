@@ -1,11 +1,12 @@
 //! Pushing a journal that was written elsewhere: offline, or on another machine.
 
-use annals::internals::{Source, locate, transaction_ends};
+use annals::internals::locate;
 use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
-use annals_storage::{Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
+use annals_storage::{Clock as _, Directory, Spool, SystemClock};
 use std::path::Path;
 
 use crate::connection::BATCH;
+use crate::frames::{Source, transaction_ends};
 use crate::outcome::{Answer, Attempt, LONGEST_PAUSE, Seen, Settled, Tries, settle};
 use crate::{Connection, Patience, Pushed};
 
@@ -188,10 +189,7 @@ impl Attempt for Pushing<'_> {
 
     fn look(&mut self) -> Result<Seen<(), Option<Vec<u8>>>> {
         if let Some(news) = self.news.take() {
-            let mut spool = Spool::new(MemoryDirectory::new().again(), "news".to_owned(), 0);
-            let appended = spool.append(&news);
-            appended.map_err(|error| Error::io("can't spool what was sent", error))?;
-            let ends = transaction_ends(&spool, 0)?.unwrap_or_default();
+            let ends = transaction_ends(&&*news, 0)?.unwrap_or_default();
             let chain = |place: usize| ends.get(place).map(|end| end.chain);
             match self.compare(chain(0), chain(self.chains.len().saturating_sub(1)))? {
                 Some(true) => return Ok(Seen::Mine(())),

@@ -1,18 +1,17 @@
 //! A replica: a database whose journal holds only what another has accepted.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use annals::internals::{
-    Origin, Proposal, Source, begin_replica_in, continue_segment, end_of, follow, hold, locate,
-    propose, spool, take,
-};
+use annals::internals::{Origin, Proposal, end_of, follow, hold, locate, propose, spool, take};
 use annals::{
     Cursor, Database, Error, ErrorKind, Level, Options, Result, Snapshot, Transaction, Txid,
 };
+use annals_storage::sync::lock;
 use annals_storage::{Access, Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
 
+use crate::frames::{Source, begin_replica, continue_segment};
 use crate::outcome::{LONGEST_PAUSE, Patience, Settled, Tries, settle};
 use crate::outgoing::{Push, Pushing, advised};
 use crate::{Connection, IntoConnection};
@@ -415,10 +414,6 @@ impl Replica {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Says of a closure that it takes transactions of any lifetime, which the compiler doesn't find out.
 pub(crate) const fn by_value<T, F>(work: F) -> F
 where
@@ -437,7 +432,7 @@ pub(crate) fn begin(
     let spool = format!("{name}-spool-{random:016x}");
     let mut bytes = Spool::new(Arc::clone(directory), spool, 0);
     connection.pull(None, Duration::ZERO, &mut bytes)?;
-    begin_replica_in(&**directory, name, &SystemClock, &mut bytes).map(drop)
+    begin_replica(&**directory, name, &mut bytes).map(drop)
 }
 
 pub(crate) fn exists(directory: &dyn Directory, name: &str) -> Result<bool> {

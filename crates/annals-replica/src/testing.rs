@@ -220,7 +220,8 @@ fn frames(
     let mut bytes = spool();
     setup.connection.pull(None, Duration::ZERO, &mut bytes).expect("a pull");
     let path = setup.folder.join(name);
-    annals::internals::begin_replica(&path, &mut bytes).expect("a copy");
+    let (directory, file) = annals::internals::locate(&path).expect("a path");
+    crate::frames::begin_replica(&*directory, &file, &mut bytes).expect("a copy");
     let copy = Options::new().open(&path).expect("the copy");
     let from = copy.read().point().position;
     copy.write(|tx| change(tx)).expect("a change");

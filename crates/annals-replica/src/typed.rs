@@ -48,7 +48,7 @@ impl Readable {
     fn newest(&self, now: annals::Snapshot, schema: Result<&Schema>) -> annals::Snapshot {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = Arc::ptr_eq(now.schema(), last.schema());
-        if is_same || schema.is_ok_and(|schema| check_readable(&now, schema).is_ok()) {
+        if is_same || schema.is_ok_and(|schema| check_readable(now.schema(), schema).is_ok()) {
             *last = now;
         }
         last.clone()
@@ -185,7 +185,7 @@ impl<S: PlainSchema> TypedReplica<S> {
         patience: Patience,
     ) -> Result<Self> {
         let replica = Replica::connect_with(to, path, options, patience)?;
-        if check_readable(&replica.read(), S::schema()?).is_err() {
+        if check_readable(replica.read().schema(), S::schema()?).is_err() {
             replica.transaction(|tx| upgrade_in(tx, S::schema()?))?;
         }
         let readable = Readable(Mutex::new(replica.read()));
@@ -215,7 +215,7 @@ impl<S: PlainSchema> TypedReplica<S> {
     /// As there.
     pub fn pull_for(&self, wait: Duration) -> Result<u64> {
         let pulled = self.replica.pull_for(wait)?;
-        check_readable(&self.replica.read(), S::schema()?)?;
+        check_readable(self.replica.read().schema(), S::schema()?)?;
         Ok(pulled)
     }
 

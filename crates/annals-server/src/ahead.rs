@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::Cursor;
-use annals::internals::Batch;
 use annals_replica::Local;
+use annals_replica::frames::Batch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 

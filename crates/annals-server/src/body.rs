@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use annals::internals::FileRange;
+use annals_replica::frames::FileRange;
 use annals_storage::Spool;
 use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals::internals::ExposedFile;
+use annals_replica::frames::ExposedFile;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::Path;

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use annals::internals::ExposedFile;
 use annals::storage::{Clock as _, SystemClock};
+use annals_replica::frames::ExposedFile;
 
 /// The most roots that are pinned at a time; then the one that was read longest ago is released.
 const MOST: usize = 16;

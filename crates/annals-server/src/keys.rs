@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use annals::internals::requests::{LONGEST_KEY, is_key};
+use annals_tools::requests::{LONGEST_KEY, is_key};
 use tokio::sync::Notify;
 
 use crate::answer::{Answer, Refusal};

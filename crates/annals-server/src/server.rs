@@ -169,7 +169,7 @@ impl Server {
         R: Serialize + 'static,
     {
         let served = self.served_mut(database)?;
-        check_readable(&served.local.read(), S::schema()?)?;
+        check_readable(served.local.read().schema(), S::schema()?)?;
         let procedures = Arc::get_mut(&mut served.procedures);
         // Requests have a copy only while the server runs.
         procedures.map_or(Ok(()), |it| it.add(name, Arc::new(OfSchema::new(run))))?;

@@ -6,10 +6,10 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use annals::internals::requests::{self, Answered};
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Database, ErrorKind, Moment, RowId, Transaction, Txid};
 use annals_replica::{Accepted, Local};
+use annals_tools::requests::{self, Answered};
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;

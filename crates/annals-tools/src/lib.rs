@@ -32,6 +32,9 @@ mod merge;
 mod names;
 mod pack;
 mod rebase;
+/// For `annals-server`, which writes these comments.
+#[doc(hidden)]
+pub mod requests;
 mod salvage;
 mod undo;
 

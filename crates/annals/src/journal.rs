@@ -9,9 +9,8 @@ pub use annals_journal::{
 };
 
 pub(crate) use annals_journal::{
-    Checkpoints, Frame, FrameHeader, FrameReader, Head, Outline, Rule, Settled, Singles, Verdict,
-    Writer, busy, cannot_open, copy_whole, create, create_on, first_slot, head_with, holder,
-    is_blank, join, keep_name, live, refuse, refuse_reading, segments, settle, settle_shared,
-    shown_path,
+    Checkpoints, Frame, FrameHeader, FrameReader, Head, Rule, Settled, Singles, Verdict, Writer,
+    busy, cannot_open, copy_whole, create, create_on, holder, is_blank, join, keep_name, live,
+    refuse, segments, settle, settle_shared, shown_path,
 };
 pub(crate) use annals_storage::sync::lock;

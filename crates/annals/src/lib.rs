@@ -59,7 +59,6 @@ pub mod journal;
 pub mod model;
 mod progress;
 pub mod reports;
-mod requests;
 pub mod storage;
 pub mod store;
 mod trace;

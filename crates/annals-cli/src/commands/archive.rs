@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::storage::{Clock as _, SystemClock};
 use annals::{ErrorKind, Reader, Result, Retention};
 use annals_replica::archive::{Archiving, Bucket, Uploaded, Uploader};
+use annals_replica::frames::Source;
 use clap::Args;
 use serde_json::json;
 

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use annals::internals::count_frames;
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Error, ErrorKind, Result};
 
 use super::bucket::Bucket;
 use super::image::{self, Index};
 use super::manifest::{ImageEntry, Manifest, folder, hex};
-use super::memory;
 use super::pull::Archive;
+use crate::frames::count_frames;
 
 /// How often the same object is created at the same time.
 const ROUNDS: u32 = 200;
@@ -63,10 +62,7 @@ pub fn check(archive: &Archive) -> Result<Checked> {
                 .damage
                 .push(format!("{} doesn't have the bytes that were uploaded", range.name));
         } else if !range.is_seal && range.begins.is_none() {
-            let mut frames = memory();
-            let io = |error| Error::io("can't spool a range", error);
-            frames.append(&bytes).map_err(io)?;
-            let chain = count_frames(&frames).map(|contents| contents.chain);
+            let chain = count_frames(&&*bytes).map(|contents| contents.chain);
             if chain.ok() != Some(range.next.0.chain) {
                 checked.damage.push(format!("{} doesn't end with its chain", range.name));
             }

@@ -7,13 +7,13 @@
 //!
 //! Until the last step a restore gets the old history; after it, the new one.
 
-use annals::internals::{Source, count_frames};
-use annals::{Cursor, Error, ErrorKind, Result, Txid};
+use annals::{Cursor, ErrorKind, Result, Txid};
 
 use super::bucket::Bucket;
 use super::image::{self, leave_image};
 use super::manifest::{Building, LeftOut, Manifest, Range, damaged, folder};
 use super::memory;
+use crate::frames::{Source, count_frames};
 
 /// True if the source has the history of some ranges, from which values were erased since.
 ///
@@ -36,11 +36,8 @@ fn time_there(bucket: &Bucket, range: &Range) -> Result<i64> {
     let bytes = bucket.get(&range.name)?.filter(|bytes| range.is(bytes));
     let bytes = bytes.ok_or_else(|| damaged(bucket, range))?;
     let before = range.begins.as_ref().map_or(0, |begins| begins.before);
-    let mut frames = memory();
-    let part = usize::try_from(before).ok().and_then(|before| bytes.get(before..));
-    let appended = frames.append(part.unwrap_or_default());
-    appended.map_err(|error| Error::io("can't spool a range", error))?;
-    Ok(count_frames(&frames)?.time)
+    let frames = usize::try_from(before).ok().and_then(|before| bytes.get(before..));
+    Ok(count_frames(&frames.unwrap_or_default())?.time)
 }
 
 /// Returns the time of a transaction in the source; `None` if it isn't kept.

@@ -5,13 +5,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range as Bytes;
 
-use annals::internals::{ExposedFile, Source};
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Wanted};
 use super::manifest::{ImageEntry, LeftOut, Manifest, folder, hex};
+use crate::frames::{ExposedFile, Source};
 
 /// The length of a chunk; the last one may be shorter.
 const CHUNK: u64 = 1 << 20;

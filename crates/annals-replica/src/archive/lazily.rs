@@ -2,14 +2,15 @@
 
 use std::ops::Range as Bytes;
 
-use annals::internals::head_up_to;
 use annals::{Error, ErrorKind, Result};
+use annals_journal::format::FRAMES_AT;
 
 use super::bucket::Wanted;
 use super::manifest::{Manifest, damaged};
 use super::pull::Archive;
-use super::segments::{HEAD, Segment, segments};
+use super::segments::{Segment, segments};
 use crate::Ranges;
+use crate::frames::head_up_to;
 use crate::lazy::{Contents, Object, Piece};
 
 fn path(segment: &Segment<'_>) -> Object {
@@ -40,7 +41,7 @@ impl Archive {
     /// Reads a part of a segment; `None` if an object isn't there any more.
     fn read_segment(&self, segment: &Segment<'_>, bytes: &Bytes<u64>) -> Result<Option<Vec<u8>>> {
         let mut read = Vec::new();
-        if bytes.start < HEAD {
+        if bytes.start < FRAMES_AT {
             let head = head(segment);
             let until = place(bytes.end).min(head.len());
             read.extend_from_slice(head.get(place(bytes.start)..until).unwrap_or_default());

@@ -1,12 +1,12 @@
 //! The list of what an archive holds, and its numbers.
 
-use annals::internals::{SegmentStart, last_clock_time};
 use annals::{Cursor, Error, Result};
 use annals_storage::bytes::hash;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::bucket::Bucket;
+use crate::frames::{SegmentStart, last_clock_time};
 
 /// The version of this list. A reader refuses a newer one.
 const FORMAT: u32 = 1;

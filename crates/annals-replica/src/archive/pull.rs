@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-use annals::internals::frames_up_to;
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::Spool;
@@ -15,7 +14,7 @@ use bytes::Bytes;
 use super::bucket::Bucket;
 use super::image::Index;
 use super::manifest::{Manifest, Range, damaged};
-use super::memory;
+use crate::frames::frames_up_to;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// How many ranges are fetched ahead.
@@ -209,10 +208,7 @@ pub(super) fn chain_of(bucket: &Bucket, manifest: &Manifest, txid: Txid) -> Resu
     });
     let Some(range) = around else { return Ok(None) };
     let bytes = get(bucket, range)?.ok_or_else(|| damaged(bucket, range))?;
-    let mut whole = memory();
-    let io = |error| Error::io("can't spool what was fetched", error);
-    whole.append(&bytes).map_err(io)?;
-    Ok(frames_up_to(&whole, range.after.is_none(), txid)?.map(|part| part.chain))
+    Ok(frames_up_to(&&*bytes, range.after.is_none(), txid)?.map(|part| part.chain))
 }
 
 /// Returns which range of a manifest has what follows a cursor.
@@ -253,9 +249,7 @@ impl Connection for Archive {
             into.append(&bytes).map_err(io)?;
         } else if let Some(after) = after {
             // The cursor is in the middle of the range.
-            let mut whole = memory();
-            whole.append(&bytes).map_err(io)?;
-            let part = frames_up_to(&whole, begin.is_none(), after.txid)?;
+            let part = frames_up_to(&&*bytes, begin.is_none(), after.txid)?;
             let part = part.filter(|part| part.chain == after.chain);
             let part = part.ok_or_else(|| self.missing(Some(after)))?;
             let from = usize::try_from(part.bytes).unwrap_or(usize::MAX);

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::{frames_up_to, locate};
+use annals::internals::locate;
 use annals::{Cursor, Error, ErrorKind, Moment, Options, Result, Txid};
 use annals_storage::Spool;
 
 use super::memory;
 use super::pull::Archive;
+use crate::frames::frames_up_to;
 use crate::{Connection, Description, Granted, Patience, Pulled, Pushed, Replica};
 
 /// What was restored.

@@ -1,12 +1,10 @@
 //! The ranges of an archive as the files of a journal: which bytes of which object are at which place of which segment.
 
-use annals::internals::SegmentStart;
 use annals::{Cursor, Txid};
+use annals_journal::format::FRAMES_AT;
 
 use super::manifest::{Manifest, Range};
-
-/// The length of the head of a segment, which no range has.
-pub(super) const HEAD: u64 = 16 << 10;
+use crate::frames::SegmentStart;
 
 /// A segment of an archived journal.
 #[derive(Debug)]
@@ -47,7 +45,7 @@ pub(super) fn segments(manifest: &Manifest) -> Option<Vec<Segment<'_>>> {
             }
             let start = range.start()?;
             let end = Cursor { txid: Txid(start.first_txid.saturating_sub(1)), chain: start.hash };
-            let (parts, len, position) = (Vec::new(), HEAD, HEAD);
+            let (parts, len, position) = (Vec::new(), FRAMES_AT, FRAMES_AT);
             segments.push(Segment { start, parts, len, position, end, range: place });
             skipped = begins.before;
         } else if range.is_seal {

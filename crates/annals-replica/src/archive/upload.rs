@@ -1,6 +1,5 @@
 //! Uploading a journal: what is new, in ranges that are joined as they grow old.
 
-use annals::internals::{Batch, Source};
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Error, ErrorKind, Result, Retention, Timestamp};
 use bytes::Bytes;
@@ -9,6 +8,7 @@ use super::bucket::{Bucket, Created};
 use super::manifest::{Between, LeftOut, Manifest, Range, damaged};
 use super::pull::chain_of;
 use super::{erased, image, retain};
+use crate::frames::{Batch, Source};
 
 /// So many neighbours of about the same size are joined.
 const JOINED: usize = 8;

@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use annals::internals::{JournalFileKind, head_up_to, segment_number};
 use annals::{Cursor, Result};
+use annals_journal::format::FRAMES_AT;
 use annals_storage::bytes::hash;
 use annals_storage::sync::lock;
 use annals_storage::{Access, Clock as _, Directory, Storage, SystemClock};
@@ -20,6 +20,7 @@ use annals_storage::{Access, Clock as _, Directory, Storage, SystemClock};
 use super::cache::{BLOCK, Cache, Key};
 use super::fetch::{Fetch, replaced};
 use super::ranges::{Contents, Object};
+use crate::frames::{JournalFileKind, SegmentStart, head_up_to};
 
 /// The most blocks of one request: 2 MiB.
 const PART: u64 = 64;
@@ -27,8 +28,6 @@ const PART: u64 = 64;
 const AT_ONCE: u64 = 4;
 /// The most blocks that are fetched ahead of a reader that reads one after the other.
 const MOST_AHEAD: u64 = AT_ONCE * PART;
-/// The length of the head of a segment, in bytes.
-const HEAD: u64 = 16 << 10;
 
 /// The files of a journal elsewhere.
 #[derive(Debug)]
@@ -198,7 +197,7 @@ impl Remote {
             at += count as u64;
         }
         let count = place(at.saturating_sub(offset));
-        if offset < HEAD {
+        if offset < FRAMES_AT {
             self.put_head(file, offset, buffer.get_mut(..count).unwrap_or_default())?;
         }
         Ok(count)
@@ -385,9 +384,10 @@ impl Directory for RemoteDirectory {
         let newest = remote.file(JournalFileKind::Newest)?;
         let mut kinds = vec![JournalFileKind::Newest];
         kinds.extend(remote.file(JournalFileKind::Image)?.map(|_| JournalFileKind::Image));
-        let mut head = vec![0; place(HEAD)];
+        let mut head = vec![0; place(FRAMES_AT)];
         let read = newest.map_or(Ok(0), |newest| remote.read(&newest, 0, &mut head))?;
-        let number = segment_number(head.get(..read).unwrap_or_default()).unwrap_or(0);
+        let start = SegmentStart::of_header(head.get(..read).unwrap_or_default());
+        let number = start.map_or(0, |start| start.number);
         for number in (0..number).rev() {
             match remote.file(JournalFileKind::Kept(number))? {
                 Some(_) => kinds.push(JournalFileKind::Kept(number)),

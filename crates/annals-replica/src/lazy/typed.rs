@@ -54,7 +54,7 @@ impl<S: PlainSchema> TypedLazy<S> {
         fetching: Fetching,
     ) -> Result<Self> {
         let lazy = Lazy::open_with(from, path, options, fetching)?;
-        check_readable(&lazy.read(), S::schema()?)?;
+        check_readable(lazy.read().schema(), S::schema()?)?;
         Ok(Self { lazy, schema: PhantomData })
     }
 
@@ -78,7 +78,7 @@ impl<S: PlainSchema> TypedLazy<S> {
     /// As there; `SchemaMismatch`: the schema lacks something by now that the program needs.
     pub fn pull(&self) -> Result<Snapshot<S>> {
         let snapshot = self.lazy.pull()?;
-        check_readable(&snapshot, S::schema()?)?;
+        check_readable(snapshot.schema(), S::schema()?)?;
         Ok(Snapshot::new(snapshot))
     }
 

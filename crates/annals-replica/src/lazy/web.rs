@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use annals::internals::JournalFileKind;
 use annals::{Error, ErrorKind, Result};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
@@ -12,6 +11,7 @@ use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use super::ranges::{Contents, Object, Piece, Ranges};
 use super::request;
 use crate::client::{Client, SILENCE, ServerAccess, of_same_origin, whole};
+use crate::frames::JournalFileKind;
 use crate::http::refuse_login;
 use crate::redact::redact;
 

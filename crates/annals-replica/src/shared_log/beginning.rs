@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::{Cursor, Error, ErrorKind, Options, Result};
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};
 
@@ -14,6 +13,7 @@ use super::log::Extent;
 use super::message::Kind;
 use super::place::Place;
 use super::writing::{Outcome, Outgoing};
+use crate::frames::Source;
 use crate::{Connection, Local, Pulled, Sent};
 
 impl SharedLog {

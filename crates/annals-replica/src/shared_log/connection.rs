@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use annals::internals::{Origin, begin_replica_in, count_frames};
+use annals::internals::Origin;
 use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};
 
@@ -17,6 +17,7 @@ use super::status::{Counts, Status};
 use super::trimming::{self, Trimmed};
 use super::turns::{CONFLICTS, NONE, RESERVED, Turns};
 use super::writing::{Outcome, Outgoing, fence};
+use crate::frames::{begin_replica, count_frames};
 use crate::{Connection, Description, Figure, Granted, LAG, Local, Patience, Pulled, Pushed};
 
 /// A journal in a log that many machines share: each of them is a replica that reads it and appends to it.
@@ -429,7 +430,7 @@ pub(super) fn beginning_of(header: &[u8]) -> Result<(Description, Cursor)> {
     let mut spool = Spool::new(directory.again(), "spool".to_owned(), 0);
     let appended = spool.append(header);
     appended.map_err(|error| Error::io("can't spool a header", error))?;
-    let start = begin_replica_in(&directory, "header", &SystemClock, &mut spool)?;
+    let start = begin_replica(&directory, "header", &mut spool)?;
     let database = Options::new().open_in(directory.again(), "header", Arc::new(SystemClock))?;
     Ok((Local::new(database).description()?, start))
 }

@@ -7,7 +7,7 @@ use super::copies::{Copies, Found, Whole};
 use super::log::{Extent, latest};
 use super::message::{Head, Kind};
 use super::place::Place;
-use annals::internals::{End, transaction_ends};
+use crate::frames::{End, transaction_ends};
 
 /// Returns the place of a cursor in a log that has these messages.
 ///

@@ -12,7 +12,6 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-use annals::internals::transaction_ends;
 use annals::{Cursor, Error, ErrorKind, Result};
 use annals_storage::Spool;
 
@@ -23,6 +22,7 @@ use super::message::{Head, Kind};
 use super::place::Place;
 use super::status::Counts;
 use crate::connection::BATCH;
+use crate::frames::transaction_ends;
 
 /// What was read.
 #[derive(Debug)]

@@ -7,7 +7,6 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use annals::internals::transaction_ends;
 use annals::{Cursor, Error, ErrorKind, Result};
 use annals_storage::{Clock as _, Spool, SystemClock};
 use bytes::{Bytes, BytesMut};
@@ -17,6 +16,7 @@ use super::log::{Appended, latest};
 use super::message::{Head, Kind, OVERHEAD, encode};
 use super::status::Counts;
 use crate::Patience;
+use crate::frames::transaction_ends;
 use crate::outcome::{self, Answer, Attempt, Seen, Settled, Tries};
 
 /// The longest pause between two tries: an election takes some seconds.

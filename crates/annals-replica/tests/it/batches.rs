@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use annals::internals::{Batch, Source};
 use annals::{Command, Cursor, Database, ErrorKind, Options, TableNumber, Type, ValueRef};
+use annals_replica::frames::{Batch, Source};
 use annals_simulated::SimulatedClock;
 use annals_storage::{Access, Directory as _, MemoryDirectory, Spool, Storage as _};
 

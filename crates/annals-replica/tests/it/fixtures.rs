@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::reports::Older;
 use annals::{
     BackfillMode, Command, Cursor, Database, FieldNumber, Moment, Options, Snapshot, TableNumber,
     Txid, Type, ValueRef,
 };
 use annals_replica::archive::{self, Archive, Bucket, Uploader};
+use annals_replica::frames::Source;
 use annals_replica::{Connection, Fetching, Lazy, Local, Replica};
 
 const NOTE: TableNumber = TableNumber(0);

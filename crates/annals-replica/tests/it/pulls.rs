@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::{Command, Cursor, Database, Options, Result, Txid};
+use annals_replica::frames::Source;
 use annals_replica::{Connection, Description, Granted, Local, Patience, Pulled, Pushed, Replica};
 use annals_storage::{MemoryDirectory, Spool};
 

@@ -4,7 +4,7 @@
 //! written there. So their bytes are made anew.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::file::Image;
 use super::format::{IMAGE_HEADER_LEN, Identity, OBJECTS_AT, Root};
@@ -16,6 +16,9 @@ use annals_storage::{Access, Clock, Directory, Storage};
 
 /// How often it starts over if the image gets a newer root meanwhile.
 const TRIES: usize = 100;
+
+/// The pin of a root that another machine reads, until it is released.
+pub type ExposedPin = Mutex<Option<RootPin>>;
 
 /// A root of an image that was the newest, pinned.
 #[derive(Debug)]
@@ -31,7 +34,7 @@ pub struct Exposed {
     /// The end of what the root and its key frames reach.
     pub len: u64,
     /// Keeps the root's space from being overwritten.
-    pub pin: RootPin,
+    pub pin: Arc<ExposedPin>,
 }
 
 impl Image {
@@ -86,6 +89,7 @@ impl Image {
         let frames = self.frames_of(&root);
         let len = frames.iter().map(|frame| frame.end).fold(root.end, u64::max);
         let (header, storage) = (self.header, Arc::clone(&self.storage));
+        let pin = Arc::new(Mutex::new(Some(pin)));
         Ok(Exposed { root, header, head, storage, len, pin })
     }
 }

@@ -47,7 +47,7 @@ pub use catalog::{Array, Catalog, Kind};
 pub use check::{Report, check, slots};
 pub use create::{SetAside, discard, image_name, set_aside};
 pub use damage::{Damage, Guarded};
-pub use exposed::Exposed;
+pub use exposed::{Exposed, ExposedPin};
 pub use file::Image;
 pub(crate) use format::UNIT;
 pub use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root, journal_id_of};

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use annals::event::{Event, Vector};
-use annals::internals::requests::of_erased_answer;
 use annals::{FieldNumber, Result, RowId, Schema, TableNumber, ValueRef};
 
 use super::payload::Edit;
 use super::search::Target;
+use crate::requests::of_erased_answer;
 
 /// Edits the events of one frame after another.
 #[derive(Debug)]

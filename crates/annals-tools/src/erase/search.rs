@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use annals::event::Event;
-use annals::internals::requests::{Answered, may_be_of_key, read_answer};
 use annals::journal::{Erasure, SegmentFacts};
 use annals::{
     Blob, Command, Committed, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema, Sink,
@@ -15,6 +14,7 @@ use annals::{
 };
 
 use super::report::Erase;
+use crate::requests::{Answered, may_be_of_key, read_answer};
 
 /// The values of a field of a row, as they are in the journal.
 #[derive(Clone, Debug, Default)]

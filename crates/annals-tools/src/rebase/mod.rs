@@ -75,7 +75,7 @@ pub fn rebase<'db>(
     let renumbered = ids.renumbered(tx.view().schema());
     let proposal = match transactions {
         0 => None,
-        _ => Some(tx.propose_taken(theirs.point())?),
+        _ => Some(tx.propose_taken()?),
     };
     Ok(Rebased { proposal, renumbered, transactions })
 }

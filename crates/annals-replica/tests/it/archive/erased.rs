@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::reports::Older;
 use annals::{Cursor, Database, ErrorKind, Moment, Options, RowId, Txid, ValueRef};
 use annals_replica::archive::{self, Archive, Archiving, Uploader};
+use annals_replica::frames::Source;
 use annals_tools::Erase;
 use futures_util::TryStreamExt as _;
 use object_store::memory::InMemory;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::reports::Older;
 use annals::{BackfillMode, Database, Options};
 use annals_replica::archive::{self, Archive, Archiving, Bucket, Uploader};
+use annals_replica::frames::Source;
 use annals_replica::lazy::testing::{QUESTIONS, answers, create, touch};
 use annals_replica::{Fetching, Lazy, Ranges};
 use object_store::memory::InMemory;

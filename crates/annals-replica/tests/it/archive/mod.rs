@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::reports::Older;
 use annals::{
     Command, Cursor, Database, ErrorKind, FieldNumber, Moment, Options, TableNumber, Txid, Type,
     ValueRef,
 };
 use annals_replica::archive::{self, Archive, Bucket, Uploader};
+use annals_replica::frames::Source;
 use annals_replica::{Connection, Replica};
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt as _};

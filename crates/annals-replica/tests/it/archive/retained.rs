@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::reports::Older;
 use annals::{Cursor, ErrorKind, Moment, Retention};
 use annals_replica::archive::{self, Archive, Archiving, Uploader};
+use annals_replica::frames::Source;
 use annals_simulated::SimulatedClock;
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory};
 use object_store::memory::InMemory;

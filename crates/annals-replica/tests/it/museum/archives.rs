@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::Source;
 use annals::reports::Older;
 use annals::{Cursor, Database, ErrorKind, Moment, Options, Retention, Txid};
 use annals_replica::archive::{self, Archive, Archiving, Bucket, Uploader};
+use annals_replica::frames::Source;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use object_store::prefix::PrefixStore;

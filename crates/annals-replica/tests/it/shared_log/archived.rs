@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use annals::ErrorKind;
-use annals::internals::Source;
 use annals_replica::archive::{Archive, Bucket, Uploader};
+use annals_replica::frames::Source;
 use annals_replica::shared_log::Log as _;
 use annals_storage::MemoryDirectory;
 

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use annals::internals::{Origin, transaction_ends};
+use annals::internals::Origin;
 use annals::{
     Cursor, Error, ErrorKind, FieldNumber, Result, Snapshot, Transaction, Txid, ValueRef,
 };
+use annals_replica::frames::transaction_ends;
 use annals_replica::{Connection, Description, Granted, Node, Patience, Pulled, Pushed, SharedLog};
 use annals_simulated::Rng;
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};

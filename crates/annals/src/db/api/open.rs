@@ -10,6 +10,7 @@ use annals_schema::Schema;
 use annals_storage::step;
 
 use crate::db::follow::acquire::Acquired;
+use crate::db::follow::continuation;
 use crate::db::follow::image_state::ImageState;
 use crate::db::follow::opening::{OpenRequest, OpenedImage};
 use crate::db::follow::options::{Options, locate};
@@ -20,7 +21,6 @@ use crate::db::follow::state::State;
 use crate::db::present::segment::{Current, Segment};
 use crate::db::present::turns::Turns;
 use crate::db::progress::Watched;
-use crate::db::replicate::continuation;
 use crate::db::write::core::{Core, Writing};
 use crate::db::write::database::Database;
 use crate::db::write::group::Group;

@@ -7,9 +7,9 @@ use annals_schema::{Relation, Schema, compare};
 use annals_storage::OverlayDirectory;
 
 use crate::db::api::embedded::Embedded;
+use crate::db::follow::continuation::locate;
 use crate::db::follow::options::Options;
 use crate::db::past::reader::Reader;
-use crate::db::replicate::continuation::locate;
 use crate::db::write::upgrade;
 use crate::db::write::upgrade::Customs;
 use crate::journal::format::FRAMES_AT;

@@ -3,7 +3,9 @@
 
 pub(in crate::db) mod acquire;
 pub mod beside;
+pub(in crate::db) mod continuation;
 pub(in crate::db) mod drafting;
+pub(in crate::db) mod files;
 pub(in crate::db) mod image_state;
 pub(in crate::db) mod opening;
 pub(in crate::db) mod options;

@@ -203,7 +203,7 @@ pub struct Replay {
     /// The number of the segment of the next frames.
     segment: u64,
     /// The frames read of a transaction that only repeats the state.
-    state: Repeated,
+    state: StateBlobs,
     /// The target for changes larger than memory; `None` if they must be in memory.
     room: Option<Arc<dyn MakeRoom>>,
     /// The transaction before which it ends; `None`: it continues to the end.
@@ -251,11 +251,29 @@ impl event::Sink for Applying<'_> {
     }
 }
 
-/// The schema of the repeated state, and the positions of blobs there.
+/// Where the blobs are of the state with which a segment begins, from its frames.
 #[derive(Debug, Default)]
-struct Repeated {
+pub struct StateBlobs {
     schema: Schema,
-    pieces: Vec<(Blob, BlobPiece)>,
+    pub(in crate::db) pieces: Vec<(Blob, BlobPiece)>,
+}
+
+impl StateBlobs {
+    /// Takes the next frame of the state.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unsupported`: it has no events that can be.
+    pub fn take(&mut self, frame: &Frame<'_>, segment: u64) -> Result<()> {
+        let (place, Self { schema, pieces }) = (Place::new(segment, frame.payload_at()), self);
+        event::decode(frame.payload, place.0, schema, &mut |_, event| {
+            if let Event::Blob { blob, offset, bytes, position } = *event {
+                let len = u32::try_from(bytes.len());
+                let len = len.map_err(|_| Error::corrupt("a piece of a blob is too long"))?;
+                pieces.push((blob, BlobPiece { offset, position, len }));
+            }
+            Ok(())
+        })
+    }
 }
 
 impl Replay {
@@ -381,18 +399,9 @@ impl Replay {
             Some(stop) if stop.is_reached(frame) => return Ok(()),
             stop => stop.iter_mut().for_each(|stop| stop.pass(frame)),
         }
-        let place = Place::new(self.segment, frame.payload_at());
-        let Repeated { schema, pieces } = &mut self.state;
         if frame.header.has_events() {
-            event::decode(frame.payload, place.0, schema, &mut |_, event| {
-                if let Event::Blob { blob, offset, bytes, position } = *event {
-                    let len = u32::try_from(bytes.len());
-                    let len = len.map_err(|_| Error::corrupt("a piece of a blob is too long"))?;
-                    pieces.push((blob, BlobPiece { offset, position, len }));
-                }
-                Ok(())
-            })
-            .map_err(|error| explain(error, shown, frame))?;
+            let taken = self.state.take(frame, self.segment);
+            taken.map_err(|error| explain(error, shown, frame))?;
         }
         match frame.header.is_commit() {
             true => self.store.move_blobs(std::mem::take(&mut self.state).pieces.into_iter()),

@@ -12,10 +12,12 @@ use std::time::Duration;
 use annals_schema::{Blob, Txid};
 use annals_storage::step;
 
+use crate::db::follow::state::StateBlobs;
 use crate::db::present::outcome::{Older, Restarted};
 use crate::db::present::segment::Segment;
 use crate::db::present::snapshot::Snapshot;
 use crate::db::write::core::{Core, Writing};
+use crate::db::write::database::Database;
 use crate::db::write::segment_state;
 use crate::db::write::segment_state::write_state;
 use crate::journal::format::Secret;
@@ -25,12 +27,16 @@ use crate::storage::{Lock, Storage};
 use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result};
 
-/// The state with which a segment begins that another journal began so, if it does.
-pub(in crate::db) struct StateBeginning {
+/// How long the end of a backfill, or of a transaction, is waited for before another journal is followed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The beginning of a segment that another journal began so.
+#[derive(Debug)]
+pub struct SegmentBeginning {
     /// Where it ends.
-    pub(in crate::db) point: Point,
-    /// Where its blobs are.
-    pub(in crate::db) pieces: Vec<(Blob, BlobPiece)>,
+    pub point: Point,
+    /// Where the blobs of the state are, if it begins with that.
+    pub blobs: StateBlobs,
 }
 
 /// A segment that is about to replace the current one.
@@ -101,13 +107,36 @@ pub(in crate::db) fn restart_in_turn(
     end_restart(core, older, true)
 }
 
-/// Continues in a segment as the journal did that this one follows: with its seal, and with what `fill` writes and
-/// flushes at the beginning of the next. The caller is the writer.
-pub(in crate::db) fn restart_as(
+/// Continues in a segment as the journal did that a database follows. `read` returns the seal, which follows a point of the
+/// segment with a hash, and what writes and flushes the beginning of the next.
+///
+/// # Errors
+/// Those of `read` and of what it returned, and then nothing was changed; `Io`; `Poisoned`: it was interrupted, and opening the
+/// file again ends it.
+pub fn continue_as<F>(
+    database: &Database,
+    read: impl FnOnce(Point, u64) -> Result<(Sealing, F)>,
+) -> Result<Cursor>
+where
+    F: FnOnce(&dyn Storage, Secret) -> Result<SegmentBeginning>,
+{
+    let inner = database.inner();
+    let _entered = inner.enter_to_write()?;
+    inner.refuse_nesting()?;
+    let wait = || inner.image().map(|state| inner.wait_for_backfill(state, PATIENCE)).transpose();
+    // First without the writer, which need not wait for a backfill; then in the order of the locks.
+    drop(wait()?);
+    let mut writing = inner.writer_within(PATIENCE)?;
+    let _working = wait()?;
+    let (sealing, fill) = read(writing.writer.committed(), inner.file().segment_hash()?)?;
+    restart_as(inner, &mut writing, &sealing, fill)
+}
+
+fn restart_as(
     core: &Core,
     writing: &mut Writing,
     sealing: &Sealing,
-    fill: impl FnOnce(&dyn Storage, Secret) -> Result<StateBeginning>,
+    fill: impl FnOnce(&dyn Storage, Secret) -> Result<SegmentBeginning>,
 ) -> Result<Cursor> {
     let old = core.segment.load_full();
     writing.writer.rollback()?;
@@ -119,7 +148,7 @@ pub(in crate::db) fn restart_as(
     old.checkpoints.close()?;
     let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
     let header = &sealing.seal.next;
-    let (next, StateBeginning { point, pieces }) =
+    let (next, SegmentBeginning { point, blobs }) =
         Next::copy(directory, journal, header, &**core.clock(), fill)?;
     let ready = segments::keep(directory, journal, storage, &head.header)
         .and_then(|()| old.checkpoints.seal(sealing));
@@ -131,7 +160,7 @@ pub(in crate::db) fn restart_as(
     let checkpoints = Checkpoints::new(storage, name, header.hash(), pid, point, &settled);
     let checkpoints = Arc::new(checkpoints);
     let writer = writing.writer.in_segment(Arc::clone(&checkpoints));
-    let moved = Some(pieces).filter(|_| header.begins_with_state());
+    let moved = Some(blobs.pieces).filter(|_| header.begins_with_state());
     let prepared = Prepared { checkpoints, writer, point, moved };
     go_on(core, writing, &old, &next, prepared)?;
     Ok(point.into())

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use annals_schema::Txid;
 
-use crate::image::{Damage, RootPin};
+use crate::image::{Damage, ExposedPin};
 use crate::journal::lock;
 use crate::store::View;
 use crate::store::history::HistoryIndex;
@@ -48,17 +48,12 @@ impl ImageUse {
 #[derive(Debug, Default)]
 pub(in crate::db) struct ExposedRoots(Mutex<Vec<Weak<ExposedPin>>>);
 
-/// The pin of a root that another machine reads, until it is released.
-pub(in crate::db) type ExposedPin = Mutex<Option<RootPin>>;
-
 impl ExposedRoots {
     /// Adds a pin.
-    pub(in crate::db) fn add(&self, pin: RootPin) -> Arc<ExposedPin> {
-        let pin = Arc::new(Mutex::new(Some(pin)));
+    pub(in crate::db) fn add(&self, pin: &Arc<ExposedPin>) {
         let mut pins = lock(&self.0);
         pins.retain(|pin| pin.strong_count() > 0);
-        pins.push(Arc::downgrade(&pin));
-        pin
+        pins.push(Arc::downgrade(pin));
     }
 
     /// Releases all pins.

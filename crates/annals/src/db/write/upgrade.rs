@@ -54,7 +54,7 @@ pub(in crate::db) fn none(custom: Custom<'_>, _: &mut Transaction<'_>) -> Result
 }
 
 /// Checks that a program can read a file: it has all that the program has.
-pub(in crate::db) fn check_readable(found: &Schema, schema: &Schema) -> Result<()> {
+pub fn check_readable(found: &Schema, schema: &Schema) -> Result<()> {
     let message = match compare(found, schema) {
         Relation::Same => return Ok(()),
         Relation::Newer(newer) if newer.missing.is_empty() => return Ok(()),

@@ -58,7 +58,7 @@ fn archived(database: &Database, folder: &Path) -> Copied {
 
     let store = Arc::new(object_store::memory::InMemory::new());
     let bucket = || Bucket::with(Arc::clone(&store) as _, "memory").unwrap();
-    let source = annals::internals::Source::new(database.clone());
+    let source = annals_replica::frames::Source::new(database.clone());
     Uploader::open(bucket(), &source).unwrap().upload(&source).unwrap();
     let path = folder.join(COPY);
     archive::restore(Archive::new(bucket()), &path, None, &options()).unwrap();

@@ -64,11 +64,7 @@ const ROOMS: &[Room] = &[
         &["annals_event", "annals_journal", "annals_storage", "annals_store", "progress", "trace"],
         &[],
     ),
-    room(
-        "internals",
-        &["annals_journal::may_begin_journal", "annals_storage::around_forks", "db", "progress"],
-        &[],
-    ),
+    room("internals", &["annals_storage::around_forks", "db", "progress"], &[]),
     room("advanced", &["annals_journal::Level", "annals_storage::Result", "typed"], &[]),
     // These two hand on what few programs need.
     room("model", &["db"], &[]),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::imports::{self, Crate};
 
 /// The rooms of `db`, from the doors to the ground.
-const ROOMS: [&str; 7] = ["api", "replicate", "past", "image", "write", "follow", "present"];
+const ROOMS: [&str; 6] = ["api", "past", "image", "write", "follow", "present"];
 /// The most imports of a file from one in a room before its own.
 const MOST: usize = 7;
 

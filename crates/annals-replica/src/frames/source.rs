@@ -1,23 +1,17 @@
 //! Reading frames after a cursor, as they are in the files of a journal.
 
 use std::sync::Arc;
-#[cfg(feature = "tokio")]
-use std::task::Poll;
 use std::time::Duration;
 
-use annals_schema::Txid;
-use annals_storage::Spool;
+use annals::internals::{CommitNews, JournalPart, check_usable, durable, files_of, name_of};
+use annals::{Cursor, Database, Error, Point, Reader, Result, Snapshot, Txid};
+use annals_journal::FrameReader;
+use annals_journal::format::HEADER_LEN;
+use annals_journal::segments::Seal;
+use annals_storage::bytes::hash;
+use annals_storage::{Spool, Storage};
 
-use crate::db::past::reader::Reader;
-use crate::db::present::snapshot::{Published, Snapshot};
-use crate::db::replicate::places::{JournalPart, Known, parts};
-use crate::db::write::database::Database;
-use crate::db::write::feed::Slot;
-use crate::journal::format::HEADER_LEN;
-use crate::journal::segments::Seal;
-use crate::journal::{Cursor, FrameReader, Point};
-use crate::storage::Storage;
-use crate::{Error, ErrorKind, Result};
+use super::places::{Known, damaged, number, reader, unreadable};
 
 /// After so long a file that others write is worth another look.
 #[cfg(feature = "tokio")]
@@ -35,12 +29,12 @@ pub struct Source {
 /// What it reads.
 #[derive(Debug)]
 enum Of {
-    /// A database; as long as the slot exists, its feed of commits is kept.
-    Database { database: Database, _slot: Arc<Slot> },
+    /// A database, whose feed of commits is kept.
+    Database { database: Database, news: CommitNews },
     /// A file that is open for reading, as it was last looked at, with hard commits only.
     Reader(Reader),
     /// A state of a database that is written and flushed, and not acknowledged yet.
-    Written(Arc<Published>),
+    Written(Snapshot),
 }
 
 /// Facts of a journal.
@@ -131,13 +125,12 @@ impl Source {
     /// Reads from an open database.
     #[must_use]
     pub fn new(database: Database) -> Self {
-        let slot = Arc::default();
-        database.inner().group.follow(&slot);
-        Self { of: Of::Database { database, _slot: slot }, known: Arc::default() }
+        let news = CommitNews::of(&database);
+        Self { of: Of::Database { database, news }, known: Arc::default() }
     }
 
     /// Reads from a file that is open for reading, up to the commit that its reader shows: that should show only hard
-    /// ones ([`Options::hard_only`](crate::Options::hard_only)).
+    /// ones ([`Options::hard_only`](annals::Options::hard_only)).
     #[must_use]
     pub fn of_reader(reader: Reader) -> Self {
         Self { of: Of::Reader(reader), known: Arc::default() }
@@ -146,19 +139,18 @@ impl Source {
     /// Reads up to a commit that is written and flushed, and not acknowledged yet.
     #[must_use]
     pub fn of_written(written: &Snapshot, known: &Arc<Known>) -> Self {
-        Self { of: Of::Written(Arc::clone(&written.published)), known: Arc::clone(known) }
+        Self { of: Of::Written(written.clone()), known: Arc::clone(known) }
     }
 
     /// Notes a place of the history, from which later ones are found.
-    pub(in crate::db) fn knowing(self, segment: u64, point: Point) -> Self {
+    pub(crate) fn knowing(self, segment: u64, point: Point) -> Self {
         self.known.note(segment, point);
         self
     }
 
     /// Returns the place after a transaction of the present segment.
-    pub(in crate::db) fn point_after(&self, txid: Txid) -> Result<Option<Point>> {
-        let published = self.published();
-        let parts = parts(&published, Some(Cursor { txid, chain: 0 }))?;
+    pub(crate) fn point_after(&self, txid: Txid) -> Result<Option<Point>> {
+        let parts = files_of(&self.shown(), Some(Cursor { txid, chain: 0 }))?;
         let newest = parts.iter().rev().take(1);
         newest.map(|part| self.known.end_of(part, txid)).next().transpose().map(Option::flatten)
     }
@@ -166,22 +158,22 @@ impl Source {
     /// Returns the name of its file in messages.
     #[must_use]
     pub fn name(&self) -> String {
-        self.published().file.name.clone()
+        name_of(&self.shown()).to_owned()
     }
 
-    pub(super) fn published(&self) -> Arc<Published> {
+    fn shown(&self) -> Snapshot {
         match &self.of {
-            Of::Database { database, .. } => database.inner().group.published(),
-            Of::Reader(reader) => reader.read().published,
-            Of::Written(published) => Arc::clone(published),
+            Of::Database { database, .. } => database.read(),
+            Of::Reader(reader) => reader.read(),
+            Of::Written(state) => state.clone(),
         }
     }
 
     /// Returns the last state; of a file that others write, with what they have committed by now.
-    pub(super) fn pulled(&self) -> Result<Arc<Published>> {
+    pub(super) fn pulled(&self) -> Result<Snapshot> {
         match &self.of {
-            Of::Reader(reader) => Ok(reader.pull()?.published),
-            Of::Database { .. } | Of::Written(_) => Ok(self.published()),
+            Of::Reader(reader) => reader.pull(),
+            Of::Database { .. } | Of::Written(_) => Ok(self.shown()),
         }
     }
 
@@ -190,21 +182,21 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`; those of [`Reader::pull`].
     pub fn facts(&self) -> Result<SourceFacts> {
-        let published = self.pulled()?;
-        let parts = parts(&published, None)?;
+        let state = self.pulled()?;
+        let parts = files_of(&state, None)?;
         let header = parts.first().map(|part| part.head.header);
         let header = header.ok_or_else(|| Error::invalid("a journal has a segment"))?;
         let id = header.journal_id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let commands = published.view.schema().commands();
+        let commands = state.schema().commands();
         let text: String = commands.iter().map(|command| format!("{command:?}\n")).collect();
-        let schema = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+        let schema = format!("{:016x}", hash(text.as_bytes()));
         Ok(SourceFacts { id, first: Txid(header.first_own_txid()), schema })
     }
 
     /// Waits until a transaction after this one is committed, or the database is closed, up to `timeout`.
     pub fn wait(&self, after: Txid, timeout: Duration) {
-        if let Of::Database { database, .. } = &self.of {
-            database.inner().group.feed().wait(after.0, Some(timeout));
+        if let Of::Database { news, .. } = &self.of {
+            news.wait(after, timeout);
         }
     }
 
@@ -212,8 +204,8 @@ impl Source {
     /// write after a moment, since nobody tells of their commits. Dropping it is safe at any time. It waits in no thread.
     #[cfg(feature = "tokio")]
     pub fn news(&self, after: Txid) -> impl Future<Output = ()> + Send + use<> {
-        let waiter = match &self.of {
-            Of::Database { database, .. } => Some(database.inner().group.feed().waiter()),
+        let news = match &self.of {
+            Of::Database { news, .. } => Some(news.after(after)),
             Of::Reader(_) | Of::Written(_) => None,
         };
         let pause = matches!(self.of, Of::Reader(_)).then_some(LOOKED_AFTER);
@@ -221,11 +213,9 @@ impl Source {
             if let Some(pause) = pause {
                 tokio::time::sleep(pause).await;
             }
-            std::future::poll_fn(move |context| match &waiter {
-                Some(waiter) if waiter.wake_after(after.0, context.waker()) => Poll::Pending,
-                _ => Poll::Ready(()),
-            })
-            .await;
+            if let Some(news) = news {
+                news.await;
+            }
         }
     }
 
@@ -234,27 +224,22 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`, `Closed`.
     pub fn chain(&self, txid: Txid) -> Result<Option<u64>> {
-        let published = self.hard()?;
-        if txid == published.point.txid {
-            return Ok(Some(published.point.chain));
+        let state = self.hard()?;
+        if txid == state.txid() {
+            return Ok(Some(state.point().chain));
         }
-        if txid > published.point.txid {
+        if txid > state.txid() {
             return Ok(None);
         }
-        self.known.chain(&parts(&published, None)?, txid)
+        self.known.chain(&files_of(&state, None)?, txid)
     }
 
     /// Returns the last transaction that others may have, having flushed soft ones.
-    pub(super) fn hard(&self) -> Result<Arc<Published>> {
-        let published = self.pulled()?;
-        if let Of::Database { database, .. } = &self.of {
-            let _entered = database.inner().enter()?;
-            let checkpoints = database.inner().checkpoints();
-            if checkpoints.durable_txid() < published.point.txid {
-                checkpoints.harden()?;
-            }
+    pub(super) fn hard(&self) -> Result<Snapshot> {
+        match &self.of {
+            Of::Database { database, .. } => durable(database),
+            Of::Reader(_) | Of::Written(_) => self.pulled(),
         }
-        Ok(published)
     }
 
     /// Returns the cursor after the last transaction.
@@ -262,7 +247,7 @@ impl Source {
     /// # Errors
     /// `Io`, `Poisoned`: soft commits can't be flushed; `Closed`.
     pub fn end(&self) -> Result<Cursor> {
-        Ok(self.hard()?.point.into())
+        Ok(self.hard()?.point().into())
     }
 
     /// Fails if a database that was opened for writing takes no transactions any more: a flush failed, or its file was
@@ -271,11 +256,9 @@ impl Source {
     /// # Errors
     /// `Poisoned`, `Closed`.
     pub fn check_usable(&self) -> Result<()> {
-        let Of::Database { database, .. } = &self.of else { return Ok(()) };
-        let _entered = database.inner().enter()?;
-        match database.inner().checkpoints().check_in_place() {
-            Err(error) if error.kind() == ErrorKind::Poisoned => Err(error),
-            _ => Ok(()),
+        match &self.of {
+            Of::Database { database, .. } => check_usable(database),
+            Of::Reader(_) | Of::Written(_) => Ok(()),
         }
     }
 
@@ -284,14 +267,14 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`, `Closed`.
     pub fn has(&self, cursor: Cursor) -> Result<bool> {
-        let published = self.hard()?;
-        if cursor == published.point.into() {
+        let state = self.hard()?;
+        if cursor == state.point().into() {
             return Ok(true);
         }
-        if cursor.txid > published.point.txid {
+        if cursor.txid > state.txid() {
             return Ok(false);
         }
-        let parts = parts(&published, Some(cursor))?;
+        let parts = files_of(&state, Some(cursor))?;
         Ok(self.known.find(&parts, cursor)?.is_some())
     }
 
@@ -319,11 +302,11 @@ impl Source {
         most: u64,
         room: impl FnOnce(usize) -> Option<Vec<u8>>,
     ) -> Result<Batch> {
-        let published = self.hard()?;
-        if cursor == Some(published.point.into()) {
-            return Ok(Batch::empty(published.point.into()));
+        let state = self.hard()?;
+        if cursor == Some(state.point().into()) {
+            return Ok(Batch::empty(state.point().into()));
         }
-        let parts = parts(&published, cursor)?;
+        let parts = files_of(&state, cursor)?;
         let Some(cursor) = cursor else {
             let first = parts.first().ok_or_else(|| Error::invalid("a journal has a segment"))?;
             let header = first.head.header.encode().to_vec();
@@ -331,12 +314,12 @@ impl Source {
             return Ok(Batch { header, ..batch });
         };
         let Some((place, from)) = self.known.find(&parts, cursor)? else {
-            return Err(self.missing(&published, &parts, cursor)?);
+            return Err(self.missing(&state, &parts, cursor)?);
         };
         let part = parts.get(place).ok_or_else(|| Error::invalid("a journal has a segment"))?;
         match self.read_into(part, from, most, room) {
             Ok(batch) if batch.is_seal => match parts.get(place + 1) {
-                Some(next) => self.continued(batch, part.seal_at(from)?.as_ref(), next),
+                Some(next) => self.continued(batch, seal_at(part, from)?.as_ref(), next),
                 None => Ok(Batch::empty(cursor)),
             },
             batch => batch,
@@ -378,7 +361,8 @@ impl Source {
         let Some(buffer) = wanted.filter(|&wanted| wanted > 0).and_then(room) else {
             return self.read(part, from, most);
         };
-        let mut reader = part.reader(from).at_once(end, buffer).map_err(|error| part.io(error))?;
+        let reader = reader(part, from).at_once(end, buffer);
+        let mut reader = reader.map_err(|error| unreadable(part, error))?;
         let mut batch = self.take(part, &mut reader, most, end)?;
         if batch.transactions == 0 {
             // One that is longer, a damaged one, or a seal.
@@ -392,7 +376,7 @@ impl Source {
 
     /// Reads whole transactions of a file after a point, at most `most` bytes or one; or only its seal, if that is next.
     fn read(&self, part: &JournalPart, from: Point, most: u64) -> Result<Batch> {
-        self.take(part, &mut part.reader(from), most, part.end)
+        self.take(part, &mut reader(part, from), most, part.end)
     }
 
     /// Takes from a reader that reads up to an end, where a frame may be cut off unless it is that of the file.
@@ -407,11 +391,11 @@ impl Source {
         let (mut end, mut transactions, mut seal) = (from, 0, None);
         while end.position < part.end {
             let at = reader.position();
-            let Some(frame) = reader.next().map_err(|error| part.io(error))? else {
+            let Some(frame) = reader.next().map_err(|error| unreadable(part, error))? else {
                 if readable < part.end {
                     break;
                 }
-                return Err(part.damaged(at));
+                return Err(damaged(part, at));
             };
             if frame.header.is_seal() {
                 seal = Some(frame.end);
@@ -427,7 +411,7 @@ impl Source {
         }
         let is_seal = transactions == 0 && seal.is_some();
         let to = seal.filter(|_| is_seal).unwrap_or(end.position);
-        self.known.note(part.number(), end);
+        self.known.note(number(part), end);
         let range = FileRange { storage: Arc::clone(&part.storage), from: from.position, to };
         let ranges = if to > from.position { vec![range] } else { Vec::new() };
         Ok(Batch { ranges, transactions, is_seal, ..Batch::empty(end.into()) })
@@ -437,4 +421,11 @@ impl Source {
     pub fn forget_places(&self) {
         self.known.forget();
     }
+}
+
+/// Returns the seal at a point of a file, if that is next.
+fn seal_at(part: &JournalPart, at: Point) -> Result<Option<Seal>> {
+    let mut reader = reader(part, at);
+    let frame = reader.next().map_err(|error| unreadable(part, error))?;
+    Ok(frame.as_ref().and_then(Seal::of))
 }

@@ -1,15 +1,14 @@
 //! Frames that were made elsewhere: verified, and applied to the store, before anything of them is written.
 
 use annals_schema::{RowId, Schema, TableNumber, Timestamp, Txid, ValueRef};
-use annals_storage::{Spool, Storage as _};
+use annals_storage::Spool;
 
-use crate::db::replicate::proposal::{Proposal, hold};
+use crate::db::write::proposal::{Proposal, hold};
 use crate::db::write::statement;
 use crate::db::write::transaction::Transaction;
 use crate::event::{self, Event};
-use crate::journal::format::{FRAME_HEADER_LEN, HEADER_LEN};
 use crate::journal::segments::Place;
-use crate::journal::{Committed, Erasure, Frame, FrameReader, Outline};
+use crate::journal::{Committed, Erasure, Frame, FrameReader};
 use crate::{Error, ErrorKind, Result};
 
 /// How far a commit's time may be ahead of this machine's clock: 10 s, in microseconds.
@@ -25,105 +24,6 @@ pub enum Origin {
     /// They are in a log that takes whatever it is sent: all is checked as of proposed ones, but for the clock of this
     /// machine, so that all that read the log come to the same judgement.
     Logged,
-}
-
-/// What frames say of themselves, before anything is known of the place where they belong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contents {
-    /// The number of whole transactions.
-    pub transactions: u64,
-    /// The chain after the last.
-    pub chain: u64,
-    /// The time of the last commit, in microseconds since 1970.
-    pub time: i64,
-}
-
-/// Counts the transactions in frames; verifies only that these are whole frames, the last of which commits.
-///
-/// # Errors
-/// `Invalid`: they aren't, with the position.
-pub fn count_frames(frames: &Spool) -> Result<Contents> {
-    let (mut transactions, mut chain, mut time) = (0, None, 0);
-    walk(frames, frames.begin(), |outline, end| {
-        transactions += u64::from(outline.is_commit);
-        time = outline.time;
-        chain = outline.is_commit.then_some(end);
-        Ok(true)
-    })?;
-    let Some(end) = chain else {
-        let at = frames.end() - frames.begin();
-        return Err(unlike(at, "no transaction ends"));
-    };
-    Ok(Contents { transactions, chain: chain_at(frames, end)?, time })
-}
-
-/// The first transactions of some frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
-    /// How many bytes they have.
-    pub bytes: u64,
-    /// The chain after the last of them.
-    pub chain: u64,
-}
-
-/// Returns the part of some frames that ends with a transaction; `None` if they haven't got it. `has_header` says that
-/// the header of a segment is before them.
-///
-/// # Errors
-/// `Invalid`: they aren't whole frames.
-pub fn frames_up_to(frames: &Spool, has_header: bool, txid: Txid) -> Result<Option<Beginning>> {
-    let begin = frames.begin() + if has_header { HEADER_LEN as u64 } else { 0 };
-    let low = txid.0 & u64::from(u32::MAX);
-    let mut found = None;
-    walk(frames, begin, |outline, end| {
-        if outline.is_commit && u64::from(outline.txid) == low {
-            found = Some(end);
-        }
-        Ok(found.is_none())
-    })?;
-    let beginning = found
-        .map(|end| Ok(Beginning { bytes: end - frames.begin(), chain: chain_at(frames, end)? }));
-    beginning.transpose()
-}
-
-fn unlike(at: u64, what: &str) -> Error {
-    Error::invalid(format!("what was pushed isn't whole frames: {what} at byte {at}"))
-}
-
-/// Passes on the outline of each frame, and where it ends, until `see` returns false.
-fn walk(
-    frames: &Spool,
-    begin: u64,
-    mut see: impl FnMut(Outline, u64) -> Result<bool>,
-) -> Result<()> {
-    let io = |error| Error::io("can't read the spooled frames", error);
-    let mut at = begin;
-    let refused = |at: u64, what: &str| unlike(at - frames.begin(), what);
-    while at < frames.end() {
-        let mut header = [0; FRAME_HEADER_LEN];
-        if frames.read_at(at, &mut header).map_err(io)? < header.len() {
-            return Err(refused(at, "a frame is cut off"));
-        }
-        let Some(outline) = Outline::of(&header) else {
-            return Err(refused(at, "no frame begins"));
-        };
-        if outline.len > frames.end() - at {
-            return Err(refused(at, "a frame is cut off"));
-        }
-        at += outline.len;
-        if !see(outline, at)? {
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-/// Returns the chain of the frame that ends at a position.
-fn chain_at(frames: &Spool, end: u64) -> Result<u64> {
-    let mut chain = [0; 8];
-    let read = frames.read_at(end - 8, &mut chain);
-    read.map_err(|error| Error::io("can't read the spooled frames", error))?;
-    Ok(u64::from_le_bytes(chain))
 }
 
 /// Applies the events of a frame.
@@ -196,7 +96,7 @@ pub fn take<'db>(
             from.txid
         )));
     }
-    tx.propose_taken(from)
+    tx.propose_taken()
 }
 
 impl Transaction<'_> {

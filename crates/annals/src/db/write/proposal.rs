@@ -52,16 +52,12 @@ pub fn hold(tx: &mut Transaction<'_>) -> Result<()> {
 pub fn propose(mut tx: Transaction<'_>) -> Result<Option<Proposal<'_>>> {
     tx.usable()?;
     tx.forget_savepoints(0);
-    let from = tx.writing.writer.end_of_file();
-    if tx.is_empty() {
-        let end = tx.writing.writer.committed();
-        return Ok((end != from).then_some(Proposal { tx, from, end }));
+    if !tx.is_empty() {
+        tx.pass_checks()?;
+        tx.end_held()?;
     }
-    tx.pass_checks()?;
-    commit::check(&tx.writing)?;
-    let request = tx.request();
-    let end = tx.writing.writer.commit(request.level, request.time)?;
-    Ok(Some(Proposal { tx, from, end }))
+    let proposal = Proposal::of(tx);
+    Ok(Some(proposal).filter(|proposal| proposal.end != proposal.from))
 }
 
 /// Begins another transaction after those of a proposal: proposed, they are one proposal.
@@ -96,13 +92,17 @@ impl<'db> Transaction<'db> {
     pub fn end_one(&mut self) -> Result<()> {
         self.usable()?;
         self.check_held()?;
-        commit::check(&self.writing)?;
-        let request = self.request();
-        self.writing.writer.commit(request.level, request.time)?;
+        self.end_held()?;
         self.writing.store.end_blob();
         self.statements += 1;
         self.time = None;
         Ok(())
+    }
+
+    fn end_held(&mut self) -> Result<()> {
+        commit::check(&self.writing)?;
+        let Request { level, time, .. } = self.request();
+        self.writing.writer.commit(level, time).map(drop)
     }
 
     /// Refuses a transaction whose frames are written: what ends in it would be in the file and not in the store.
@@ -120,12 +120,11 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// `Refused` by a check.
     #[doc(hidden)]
-    pub fn propose_taken(mut self, from: Point) -> Result<Proposal<'db>> {
+    pub fn propose_taken(mut self) -> Result<Proposal<'db>> {
         self.usable()?;
         self.check_held()?;
         self.pass_checks()?;
-        let end = self.writing.writer.committed();
-        Ok(Proposal { tx: self, from, end })
+        Ok(Proposal::of(self))
     }
 }
 
@@ -136,7 +135,12 @@ pub(super) fn spool(database: &Inner) -> Spool {
     Spool::new(file.directory.again(), name, 0)
 }
 
-impl Proposal<'_> {
+impl<'db> Proposal<'db> {
+    fn of(tx: Transaction<'db>) -> Self {
+        let (from, end) = (tx.writing.writer.end_of_file(), tx.writing.writer.committed());
+        Self { tx, from, end }
+    }
+
     /// Returns the cursor before it.
     #[must_use]
     pub fn from(&self) -> Cursor {

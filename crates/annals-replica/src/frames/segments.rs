@@ -2,36 +2,23 @@
 //! continues in a segment with the same header, and the same state if that begins with it.
 
 use std::io;
-use std::time::Duration;
 
-use annals_schema::Txid;
-use annals_storage::Spool;
-
-use crate::db::follow::options::locate;
-use crate::db::image::restart;
-use crate::db::image::restart::StateBeginning;
-use crate::db::write::database::Database;
-use crate::event::{self, Event};
-use crate::journal::format::{FRAMES_AT, HEADER_LEN, Header, Secret};
-use crate::journal::segments::{Next, Place, Seal, Sealing, next_in_seal};
-use crate::journal::{
-    Cursor, Erasure, FrameReader, Outline, Point, first_slot, head_with, refuse_reading,
-};
-use crate::storage::{Clock, Directory, Storage, SystemClock};
-use crate::store::BlobPiece;
-use crate::{Error, ErrorKind, Result, Schema};
-
-/// How long the end of a backfill, or of a transaction, is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+use annals::internals::{SegmentBeginning, StateBlobs, continue_as, name_of};
+use annals::journal::Erasure;
+use annals::{Cursor, Database, Error, ErrorKind, Point, Result, Txid};
+use annals_journal::format::{FRAMES_AT, HEADER_LEN, Header, Secret};
+use annals_journal::segments::{Next, Seal, Sealing, next_in_seal};
+use annals_journal::{FrameReader, Outline, first_slot, head_with, refuse_reading};
+use annals_storage::{Directory, Spool, Storage, SystemClock};
 
 /// Writes a new segment in an empty file: the frames of a spool, and then its head.
-struct NewSegment<'s> {
-    header: &'s Header,
-    frames: &'s Spool,
+struct NewSegment {
+    header: Header,
+    frames: Spool,
 }
 
-impl NewSegment<'_> {
-    fn write(&self, storage: &dyn Storage, secret: Secret) -> Result<StateBeginning> {
+impl NewSegment {
+    fn write(&self, storage: &dyn Storage, secret: Secret) -> Result<SegmentBeginning> {
         let io = |error| Error::io("can't write the new segment", error);
         let start = Point {
             position: FRAMES_AT,
@@ -39,28 +26,17 @@ impl NewSegment<'_> {
             chain: self.header.hash(),
         };
         let mut reader =
-            FrameReader::new(self.frames, self.header.hash(), start, self.frames.end());
-        let (mut pieces, mut schema) = (Vec::new(), Schema::default());
-        let mut commits = true;
+            FrameReader::new(&self.frames, self.header.hash(), start, self.frames.end());
+        let (mut blobs, mut commits) = (StateBlobs::default(), true);
         while let Some(frame) = reader.next().map_err(io)? {
             let is_mark = Erasure::of(&frame).is_some();
             if !(frame.header.has_events() || is_mark) || frame.header.unknown().is_some() {
                 return Err(unlike("it holds a frame that isn't of a transaction"));
             }
-            if is_mark {
-                storage.write_at(frame.header.position, frame.bytes).map_err(io)?;
-                continue;
+            if !is_mark {
+                commits = frame.header.is_commit();
+                blobs.take(&frame, self.header.segment)?;
             }
-            commits = frame.header.is_commit();
-            let place = Place::new(self.header.segment, frame.payload_at());
-            event::decode(frame.payload, place.0, &mut schema, &mut |_, event| {
-                if let Event::Blob { blob, offset, bytes, position } = *event {
-                    let len =
-                        u32::try_from(bytes.len()).map_err(|_| unlike("a blob is too long"))?;
-                    pieces.push((blob, BlobPiece { offset, position, len }));
-                }
-                Ok(())
-            })?;
             storage.write_at(frame.header.position, frame.bytes).map_err(io)?;
         }
         let point = reader.point();
@@ -70,9 +46,9 @@ impl NewSegment<'_> {
         if self.header.begins_with_state() && point.txid < Txid(self.header.first_txid) {
             return Err(unlike("it lacks the state with which its segment begins"));
         }
-        let head = head_with(self.header, &first_slot(point, secret));
+        let head = head_with(&self.header, &first_slot(point, secret));
         storage.write_at(0, &head).and_then(|()| storage.flush()).map_err(io)?;
-        Ok(StateBeginning { point, pieces })
+        Ok(SegmentBeginning { point, blobs })
     }
 }
 
@@ -81,40 +57,23 @@ fn unlike(what: &str) -> Error {
 }
 
 /// Creates the file of a new replica: `bytes` are the header of a segment that begins with the state or with nothing,
-/// and the transactions after that, as [`Source::after`](crate::db::replicate::Source::after) returns them without a cursor.
+/// and the transactions after that, as [`Source::after`](super::Source::after) returns them without a cursor.
 ///
 /// # Errors
 /// `Invalid`: they are something else; `Unsupported`: of a newer version; `InUse`: there is such a file; `Io`.
-pub fn begin_replica(path: &std::path::Path, bytes: &mut Spool) -> Result<Cursor> {
-    let (directory, name) = locate(path)?;
-    begin_replica_in(&*directory, &name, &SystemClock, bytes)
-}
-
-/// Does what [`begin_replica`] does, in any directory.
-///
-/// # Errors
-/// As there.
-pub fn begin_replica_in(
-    directory: &dyn Directory,
-    name: &str,
-    clock: &dyn Clock,
-    bytes: &mut Spool,
-) -> Result<Cursor> {
+pub fn begin_replica(directory: &dyn Directory, name: &str, bytes: &mut Spool) -> Result<Cursor> {
     let shown = directory.display(name);
     let io = |error: io::Error| Error::io(format!("{shown}: can't create the replica"), error);
     bytes.move_to(FRAMES_AT - HEADER_LEN as u64);
-    let mut header = [0; HEADER_LEN];
-    let read = bytes.read_at(bytes.begin(), &mut header).map_err(io)?;
-    let header = Header::decode(&header).filter(|_| read == HEADER_LEN);
+    let header = header_of(bytes).map_err(io)?;
     let header = header.ok_or_else(|| unlike("its header doesn't verify"))?;
     if !header.is_base() {
         return Err(unlike("it continues a segment that wasn't sent"));
     }
     refuse_reading(&header, &shown)?;
-    let frames = &bytes.without(HEADER_LEN as u64).map_err(io)?;
-    let writing = NewSegment { header: &header, frames };
+    let writing = NewSegment { header, frames: bytes.without(HEADER_LEN as u64).map_err(io)? };
     let fill = |storage: &dyn Storage, secret| writing.write(storage, secret);
-    let (next, beginning) = Next::copy(directory, name, &header, clock, fill)?;
+    let (next, beginning) = Next::copy(directory, name, &header, &SystemClock, fill)?;
     match next.appear(directory, name).map_err(io)? {
         true => Ok(beginning.point.into()),
         false => {
@@ -171,7 +130,7 @@ impl SegmentStart {
         })
     }
 
-    /// Returns it from bytes that [`Source::after`](crate::db::replicate::Source::after) returned: without a cursor, or as a seal.
+    /// Returns it from bytes that [`Source::after`](super::Source::after) returned: without a cursor, or as a seal.
     /// Verifies the header only.
     #[must_use]
     pub fn of(bytes: &[u8], is_seal: bool) -> Option<Self> {
@@ -198,21 +157,23 @@ impl SegmentStart {
 /// `Invalid`: they are something else, and nothing was changed; `Io`; `Poisoned`: it was interrupted, and opening the
 /// file again ends it.
 pub fn continue_segment(database: &Database, bytes: &mut Spool) -> Result<Cursor> {
-    let inner = database.inner();
-    let _entered = inner.enter_to_write()?;
-    inner.refuse_nesting()?;
-    let wait = || {
-        let image_state = inner.image();
-        image_state.map(|state| inner.wait_for_backfill(state, PATIENCE)).transpose()
-    };
-    // First without the writer, which need not wait for a backfill; then in the order of the locks.
-    drop(wait()?);
-    let mut writing = inner.writer_within(PATIENCE)?;
-    let _working = wait()?;
-    let from = writing.writer.committed();
+    let name = name_of(&database.read()).to_owned();
+    continue_as(database, |from, segment| {
+        let (sealing, next) = read_seal(bytes, from, segment, &name)?;
+        Ok((sealing, move |storage: &dyn Storage, secret| next.write(storage, secret)))
+    })
+}
+
+/// Reads the seal that follows a point of the segment with a hash, and what the next segment begins with.
+fn read_seal(
+    bytes: &mut Spool,
+    from: Point,
+    segment: u64,
+    name: &str,
+) -> Result<(Sealing, NewSegment)> {
     bytes.move_to(from.position);
     let io = |error| Error::io("can't read the spooled frames", error);
-    let mut reader = FrameReader::new(bytes, inner.file().segment_hash()?, from, bytes.end());
+    let mut reader = FrameReader::new(bytes, segment, from, bytes.end());
     let frame = reader.next().map_err(io)?;
     let sealing = frame.as_ref().and_then(|frame| {
         let seal = Seal::of(frame)?;
@@ -225,12 +186,11 @@ pub fn continue_segment(database: &Database, bytes: &mut Spool) -> Result<Cursor
         if !sealing.seal.is_followed_by(&header) {
             return Err(unlike("its header isn't that of the next segment"));
         }
-        refuse_reading(&header, &inner.file().name)?;
+        refuse_reading(&header, name)?;
         sealing.seal.next = header;
         frames = frames.without(HEADER_LEN as u64).map_err(io)?;
     }
     frames.move_to(FRAMES_AT);
-    let state = NewSegment { header: &sealing.seal.next, frames: &frames };
-    let fill = |storage: &dyn Storage, secret| state.write(storage, secret);
-    restart::restart_as(inner, &mut writing, &sealing, fill)
+    let next = NewSegment { header: sealing.seal.next, frames };
+    Ok((sealing, next))
 }

@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use annals_schema::Txid;
+use annals::internals::{JournalPart, files_of, name_of};
+use annals::journal::Erasure;
+use annals::{Cursor, Error, ErrorKind, Result, Snapshot, Txid};
 
-use crate::db::present::snapshot::Published;
-use crate::db::replicate::places::{JournalPart, parts};
-use crate::db::replicate::source::Source;
-use crate::journal::{Cursor, Erasure};
-use crate::{Error, ErrorKind, Result};
+use super::places::{reader, unreadable};
+use super::source::Source;
 
 /// The erasures since a cursor was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +23,12 @@ impl Source {
     /// Returns the error that a cursor isn't in the kept history.
     pub(super) fn missing(
         &self,
-        published: &Published,
+        state: &Snapshot,
         parts: &[JournalPart],
         cursor: Cursor,
     ) -> Result<Error> {
-        let name = &published.file.name;
-        let (Cursor { txid, .. }, end) = (cursor, published.point.txid);
+        let name = name_of(state);
+        let (Cursor { txid, .. }, end) = (cursor, state.txid());
         // The chain of the last forgotten transaction isn't known either.
         let oldest = oldest(parts);
         if txid < oldest {
@@ -47,7 +46,7 @@ impl Source {
         }
         // `parts` may be only those after the cursor.
         if let Some(first) =
-            self.carry(&whole(published)?, cursor)?.and_then(|it| it.erasures.first().cloned())
+            self.carry(&files_of(state, None)?, cursor)?.and_then(|it| it.erasures.first().cloned())
         {
             let by = first.txid;
             let message = format!(
@@ -68,8 +67,7 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`.
     pub fn erased_since(&self, cursor: Cursor) -> Result<Option<Carrying>> {
-        let published = self.pulled()?;
-        self.carry(&whole(&published)?, cursor)
+        self.carry(&files_of(&self.pulled()?, None)?, cursor)
     }
 
     fn carry(&self, parts: &[JournalPart], cursor: Cursor) -> Result<Option<Carrying>> {
@@ -104,8 +102,8 @@ impl Source {
         self.known.marks(newest.head.hash, || {
             let mut marks = Vec::new();
             for part in parts {
-                let mut reader = part.reader(part.head.start());
-                while let Some(frame) = reader.next().map_err(|error| part.io(error))? {
+                let mut frames = reader(part, part.head.start());
+                while let Some(frame) = frames.next().map_err(|error| unreadable(part, error))? {
                     marks.extend(Erasure::of(&frame));
                 }
             }
@@ -118,14 +116,8 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`.
     pub fn oldest(&self) -> Result<Txid> {
-        let published = self.pulled()?;
-        Ok(oldest(&whole(&published)?))
+        Ok(oldest(&files_of(&self.pulled()?, None)?))
     }
-}
-
-/// Returns all files of the kept history.
-fn whole(published: &Published) -> Result<Vec<JournalPart>> {
-    parts(published, None)
 }
 
 fn oldest(parts: &[JournalPart]) -> Txid {

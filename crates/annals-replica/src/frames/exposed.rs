@@ -8,19 +8,17 @@
 
 use std::sync::Arc;
 
-use crate::db::replicate::places::{JournalPart, parts};
-use crate::db::replicate::source::{FileRange, Source};
-use annals_schema::Txid;
+use annals::internals::{JournalPart, expose_image, files_of};
+use annals::{Cursor, Point, Result, Txid};
+use annals_journal::format::Header;
+use annals_journal::segments::{kept_name, number_in};
+use annals_journal::{first_slot, head_with};
+use annals_storage::Storage;
+use annals_storage::sync::lock;
+use annals_store::image::{Exposed, ExposedPin, image_name};
 
-use crate::Result;
-use crate::db::follow::witness::identity;
-use crate::db::present::image_use::{ExposedPin, ExposedRoots};
-use crate::db::present::snapshot::Published;
-use crate::image::{Exposed, Identity, Image, image_name};
-use crate::journal::format::Header;
-use crate::journal::segments::{kept_name, number_in};
-use crate::journal::{Cursor, Point, first_slot, head_with, lock};
-use crate::storage::{Storage, SystemClock};
+use super::places::number;
+use super::source::{FileRange, Source};
 
 /// Which file of a journal it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,16 +53,9 @@ impl JournalFileKind {
     }
 }
 
-/// Returns the number of the segment that begins with these bytes; `None` if no journal begins so.
-#[must_use]
-pub fn segment_number(head: &[u8]) -> Option<u64> {
-    head.first_chunk().and_then(Header::decode).map(|header| header.segment)
-}
-
 /// Returns the head of a segment with this one that ends at a position, with a cursor, all of it on permanent storage;
 /// `None` if it is none.
-#[must_use]
-pub fn head_up_to(head: &[u8], position: u64, end: Cursor) -> Option<Vec<u8>> {
+pub(crate) fn head_up_to(head: &[u8], position: u64, end: Cursor) -> Option<Vec<u8>> {
     let header = head.first_chunk().and_then(Header::decode)?;
     let Cursor { txid, chain } = end;
     Some(head_with(&header, &first_slot(Point { position, txid, chain }, [0; 16])))
@@ -110,7 +101,7 @@ impl ExposedFile {
         let JournalPart { storage, head, end, is_newest, .. } = part;
         let slot = head.newest_slot().filter(|_| !is_newest).map(|slot| slot.point);
         Self {
-            number: part.number(),
+            number: number(part),
             txid: Txid(head.header.first_txid),
             len: *end,
             tag: format!("{:016x}", head.hash),
@@ -124,10 +115,10 @@ impl ExposedFile {
         }
     }
 
-    fn of_image(exposed: Exposed, roots: &ExposedRoots) -> Self {
+    fn of_image(exposed: Exposed) -> Self {
         let Exposed { root, header, head, storage, len, pin } = exposed;
         let (number, txid, is_sealed) = (root.number, root.point.txid, true);
-        let (tag, pin) = (format!("{header:016x}-{number}"), Some(roots.add(pin)));
+        let (tag, pin) = (format!("{header:016x}-{number}"), Some(pin));
         Self { number, txid, len, tag, is_sealed, head, storage, pin }
     }
 }
@@ -147,21 +138,23 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`, `Closed`.
     pub fn expose(&self) -> Result<ExposedFiles> {
-        let published = self.hard()?;
-        let segments = parts(&published, None)?.iter().map(ExposedFile::of_part).collect();
-        Ok(ExposedFiles { end: published.point.into(), segments })
+        let state = self.hard()?;
+        let segments = files_of(&state, None)?.iter().map(ExposedFile::of_part).collect();
+        Ok(ExposedFiles { end: state.point().into(), segments })
     }
 
     /// Returns a segment of the kept history; `None` if it isn't there.
     ///
     /// # Errors
     /// As [`expose`](Self::expose).
-    pub fn expose_segment(&self, number: u64) -> Result<Option<ExposedFile>> {
-        let published = self.hard()?;
+    pub fn expose_segment(&self, segment: u64) -> Result<Option<ExposedFile>> {
+        let state = self.hard()?;
         // No cursor is after the newest segment's, if it is that one.
-        let since = (number == published.file.segment).then(|| published.point.into());
-        let parts = parts(&published, since)?;
-        Ok(parts.iter().find(|part| part.number() == number).map(ExposedFile::of_part))
+        let mut parts = files_of(&state, Some(state.point().into()))?;
+        if parts.iter().all(|part| number(part) != segment) {
+            parts = files_of(&state, None)?;
+        }
+        Ok(parts.iter().find(|part| number(part) == segment).map(ExposedFile::of_part))
     }
 
     /// Returns the image as of its newest root, whose space isn't overwritten as long as it [is
@@ -170,14 +163,6 @@ impl Source {
     /// # Errors
     /// `Io`, `Busy`, `Closed`.
     pub fn expose_image(&self) -> Result<Option<ExposedFile>> {
-        let published = self.hard()?;
-        let Published { file, .. } = &*published;
-        if file.storage.has_fixed_len() {
-            return Ok(None);
-        }
-        let identity: Identity = identity(file.head()?);
-        let (directory, name) = (&file.directory, image_name(&file.journal));
-        let exposed = Image::expose(directory, &name, &identity, &SystemClock)?;
-        Ok(exposed.map(|exposed| ExposedFile::of_image(exposed, &file.images.exposed)))
+        Ok(expose_image(&self.hard()?)?.map(ExposedFile::of_image))
     }
 }

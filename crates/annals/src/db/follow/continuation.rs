@@ -1,4 +1,4 @@
-//! Transactions that a replica commits on its own: a journal that continues another from a transaction on.
+//! The file of transactions that a replica commits on its own: a journal that continues another from a transaction on.
 //!
 //! ```text
 //! NAME        ── history ──── cursor ── what the other side accepted since ──►
@@ -9,9 +9,7 @@
 //! that they would have in NAME. So they have the chains with which they become history elsewhere, as they are. All
 //! before the cursor is read from NAME, where it never changes, and the state at the cursor comes from NAME's image.
 //!
-//! Invariants
-//! 1. NAME is on permanent storage up to the cursor before its continuation has a name.
-//! 2. NAME, its segments and its image are only read.
+//! Invariant: NAME, its segments and its image are only read.
 
 use std::io;
 use std::path::Path;
@@ -23,13 +21,11 @@ use annals_storage::{ContinuedDirectory, Division, Later};
 
 use crate::db::follow::options;
 use crate::db::follow::options::Options;
-use crate::db::replicate::Source;
-use crate::db::write::database::Database;
 use crate::image::image_name;
 use crate::journal::format::FRAMES_AT;
 use crate::journal::segments::{is_id, kept_name, number_in};
-use crate::journal::{Cursor, Head, Point, Retention, first_slot, head_with};
-use crate::storage::{Access, Clock, Directory, Storage};
+use crate::journal::{Head, Point, Retention};
+use crate::storage::{Access, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// The beginning of a continuation.
@@ -56,11 +52,13 @@ const USED: usize = 72;
 
 /// Where a continuation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Preface {
+pub struct Preface {
     /// The hash of the header of the segment.
-    header: u64,
-    segment: u64,
-    from: Point,
+    pub header: u64,
+    /// The number of the segment.
+    pub segment: u64,
+    /// The end of the last transaction before it.
+    pub from: Point,
 }
 
 impl Preface {
@@ -74,6 +72,51 @@ impl Preface {
         let (fields, sum) = bytes.split_at_mut(USED - 8);
         sum.copy_from_slice(&hash(fields).to_le_bytes());
         bytes
+    }
+
+    /// Writes it in an empty file, with the head that follows, and flushes that.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn write(&self, storage: &dyn Storage, head: &[u8]) -> io::Result<()> {
+        storage.write_at(0, &self.encode())?;
+        storage.write_at(PREFACE, head)?;
+        storage.flush()
+    }
+
+    /// Reads that of the file `own`; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// `NotAJournal`: it is another file; `Corrupt`, `Unsupported`, `Io`.
+    pub fn find(directory: &dyn Directory, own: &str) -> Result<Option<Self>> {
+        let storage = open_if_there(directory, own)?;
+        storage.map(|storage| Self::read(&*storage, &directory.display(own))).transpose()
+    }
+
+    /// Returns a directory in which the file `own` is seen as the journal `name`, to write it.
+    ///
+    /// # Errors
+    /// `Forgotten`: the journal doesn't have the cursor any more; `Diverged`: it is another one; `Io`.
+    pub fn seen(
+        &self,
+        directory: &dyn Directory,
+        name: &str,
+        own: &str,
+    ) -> Result<ContinuedDirectory> {
+        let permitted = directory.for_journal(name, None);
+        seen(permitted.unwrap_or_else(|| directory.again()), name, own, self, number_in)
+    }
+
+    /// Returns the options with which such a file is opened: it uses only roots of the image up to the cursor.
+    #[must_use]
+    pub fn options(&self, options: &Options) -> Options {
+        Options {
+            create: false,
+            shared: false,
+            retention: Retention::default(),
+            roots_until: Some(self.from.txid),
+            ..options.clone()
+        }
     }
 
     fn read(storage: &dyn Storage, shown: &str) -> Result<Self> {
@@ -101,88 +144,6 @@ impl Preface {
     }
 }
 
-/// A continuation that is open for writing.
-#[derive(Debug)]
-pub struct Continuation {
-    /// The database as of the cursor, and with all transactions since.
-    pub database: Database,
-    preface: Preface,
-}
-
-impl Continuation {
-    /// Returns the cursor after which it begins.
-    #[must_use]
-    pub fn from(&self) -> Cursor {
-        self.preface.from.into()
-    }
-
-    /// Returns a reader of the frames of a database that has the cursor: of this one, or of the one that it continues. It
-    /// finds all places after the cursor without reading what is before it.
-    #[must_use]
-    pub fn source(&self, database: &Database) -> Source {
-        Source::new(database.clone()).knowing(self.preface.segment, self.preface.from)
-    }
-}
-
-/// Begins the file `own`, which continues a database after a transaction, or after the last one; returns false if there is
-/// such a file already.
-///
-/// Cost: flushes the journal, brings its image forward, and writes 20 KiB.
-///
-/// # Errors
-/// `Unsupported`: the transaction isn't in the present segment; `Io`; those of beginning a transaction.
-pub fn begin_continuation(database: &Database, after: Option<Txid>, own: &str) -> Result<bool> {
-    let file = database.inner().file();
-    let directory = file.directory.again();
-    let shown = directory.display(own);
-    let io = |error| Error::io(format!("{shown}: can't create it"), error);
-    if there_is(&*directory, own).map_err(io)? {
-        return Ok(false);
-    }
-    // Opening it will begin at this root. Without one it takes longer.
-    let _ = database.backfill(crate::BackfillMode::Full);
-    let (preface, head) = {
-        // Nothing is committed meanwhile.
-        let _transaction = database.begin()?;
-        let inner = database.inner();
-        inner.harden()?;
-        let (published, file) = (inner.group.published(), inner.file());
-        let end = published.point;
-        let from = match after.filter(|&after| after != end.txid) {
-            None => Some(end),
-            Some(after) => Source::new(database.clone()).point_after(after)?,
-        };
-        let from = from.ok_or_else(|| {
-            let message =
-                format!("{shown}: the journal continued in another file since: clone it again");
-            Error::new(ErrorKind::Unsupported, message)
-        })?;
-        let head = head_with(&file.head()?.header, &first_slot(from, inner.clock().secret()));
-        (Preface { header: file.segment_hash()?, segment: file.segment, from }, head)
-    };
-    let temporary = format!("{own}.new-{:016x}", database.inner().clock().random());
-    let storage = directory.create(&temporary).map_err(io)?;
-    let written = storage
-        .write_at(0, &preface.encode())
-        .and_then(|()| storage.write_at(PREFACE, &head))
-        .and_then(|()| storage.flush())
-        .and_then(|()| directory.link(&temporary, own));
-    let removed = directory.remove(&temporary);
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        written => written.and(removed).and_then(|()| directory.flush()).map_err(io)?,
-    }
-    Ok(true)
-}
-
-fn there_is(directory: &dyn Directory, name: &str) -> io::Result<bool> {
-    match directory.open(name, Access::Read) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Removes the files of rebases of a journal that were interrupted: what they had is the other side's by now, or
 /// nobody's. The caller has the journal for itself, as a rebase has.
 pub(in crate::db) fn remove_orphans(directory: &dyn Directory, name: &str) {
@@ -203,39 +164,6 @@ pub(in crate::db) fn remove_orphans(directory: &dyn Directory, name: &str) {
             let _ = directory.remove(orphan);
         }
     }
-}
-
-/// Opens the file `own`, which continues the journal `name`; `None` if there is no such file.
-///
-/// Cost: as [`Options::open`], from the newest root of the image that isn't after the cursor.
-///
-/// # Errors
-/// Those of [`Options::open`]; `Forgotten`: the journal doesn't have the cursor any more; `Diverged`: it is another one.
-pub fn open_continuation(
-    options: &Options,
-    directory: &Arc<dyn Directory>,
-    name: &str,
-    own: &str,
-    clock: Arc<dyn Clock>,
-) -> Result<Option<Continuation>> {
-    let shown = directory.display(own);
-    let preface = match directory.open(own, Access::Read) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io(format!("{shown}: can't open it"), error)),
-        Ok(storage) => Preface::read(&*storage, &shown)?,
-    };
-    let permitted = directory.for_journal(name, None);
-    let permitted = permitted.unwrap_or_else(|| directory.again());
-    let seen = seen(permitted, name, own, &preface, number_in)?;
-    let options = Options {
-        create: false,
-        shared: false,
-        retention: Retention::default(),
-        roots_until: Some(preface.from.txid),
-        ..options.clone()
-    };
-    let database = options.open_in(Arc::new(seen), name, clock)?;
-    Ok(Some(Continuation { database, preface }))
 }
 
 /// Returns a directory in which a continuation is seen as the journal; `number` is of files, as [`Later`] has it.
@@ -281,6 +209,14 @@ pub fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     Ok((Arc::new(seen), name.to_owned()))
 }
 
+fn open_if_there(directory: &dyn Directory, name: &str) -> Result<Option<Arc<dyn Storage>>> {
+    match directory.open(name, Access::Read) {
+        Ok(storage) => Ok(Some(storage)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(format!("{}: can't open it", directory.display(name)), error)),
+    }
+}
+
 /// Returns the file of a journal that has the cursor of a continuation: the present segment, or one that is kept.
 fn base(
     directory: &dyn Directory,
@@ -291,14 +227,7 @@ fn base(
     let names = [name.to_owned(), kept_name(name, preface.segment)];
     let mut newest = 0;
     for found in &names {
-        let storage = match directory.open(found, Access::Read) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => {
-                let message = format!("{}: can't open it", directory.display(found));
-                return Err(Error::io(message, error));
-            }
-            Ok(storage) => storage,
-        };
+        let Some(storage) = open_if_there(directory, found)? else { continue };
         let head = Head::read(&*storage, &directory.display(found))?;
         newest = newest.max(head.header.segment);
         if head.header.segment == preface.segment && head.hash == preface.header {
@@ -316,35 +245,4 @@ fn base(
             format!("{shown}: begins after transaction {txid} of another journal than {name}"),
         ),
     })
-}
-
-/// Renames the file of a continuation, which is closed, durably; a name that is taken is replaced by none: it gets a
-/// number.
-///
-/// # Errors
-/// `Io`.
-pub fn rename_continuation(directory: &dyn Directory, own: &str, to: &str) -> Result<String> {
-    let io = |error| Error::io(format!("{}: can't rename it", directory.display(own)), error);
-    let mut target = to.to_owned();
-    for number in 2_u32.. {
-        match directory.link(own, &target) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // A power cut may have come between the two names.
-                if annals_storage::is_same_file(directory, &target, own).map_err(io)? {
-                    break;
-                }
-                target = format!("{to}-{number}");
-            }
-            linked => {
-                linked.map_err(io)?;
-                break;
-            }
-        }
-    }
-    directory
-        .flush()
-        .and_then(|()| directory.remove(own))
-        .and_then(|()| directory.flush())
-        .map_err(io)?;
-    Ok(target)
 }

@@ -1,16 +1,14 @@
 //! Finding the place of a cursor in the files of a journal.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex};
 
-use annals_schema::Txid;
-
-use crate::db::follow::segments::Past;
-use crate::db::present::snapshot::Published;
-use crate::journal::segments::Seal;
-use crate::journal::{Cursor, Erasure, FrameReader, Head, Point, lock};
-use crate::storage::Storage;
-use crate::{Error, Result};
+use annals::internals::JournalPart;
+use annals::journal::Erasure;
+use annals::{Cursor, Error, Point, Result, Txid};
+use annals_journal::FrameReader;
+use annals_storage::sync::lock;
 
 /// A known point at least so many bytes after the one before is remembered.
 const APART: u64 = 4 << 20;
@@ -19,75 +17,27 @@ const MOST: usize = 1 << 12;
 /// So many of the newest points are remembered, however near they are: most questions are about the last transactions.
 const NEWEST: usize = 1 << 10;
 
-/// One file of the journal, to be read up to an end.
-#[derive(Clone, Debug)]
-pub(super) struct JournalPart {
-    pub(super) storage: Arc<dyn Storage>,
-    pub(super) shown: String,
-    pub(super) head: Head,
-    /// Where its last commit ends, if it is the newest; else its length, with the seal.
-    pub(super) end: u64,
-    pub(super) is_newest: bool,
+/// Returns a reader of the frames of a file from a point on.
+pub(super) fn reader(part: &JournalPart, from: Point) -> FrameReader<'_> {
+    FrameReader::new(&*part.storage, part.head.hash, from, part.end)
 }
 
-impl JournalPart {
-    /// Returns a reader of its frames from a point on.
-    pub(super) fn reader(&self, from: Point) -> FrameReader<'_> {
-        FrameReader::new(&*self.storage, self.head.hash, from, self.end)
-    }
-
-    /// Returns the seal at a point, if that is next.
-    pub(super) fn seal_at(&self, at: Point) -> Result<Option<Seal>> {
-        let mut reader = self.reader(at);
-        let frame = reader.next().map_err(|error| self.io(error))?;
-        Ok(frame.as_ref().and_then(Seal::of))
-    }
-
-    pub(super) fn number(&self) -> u64 {
-        self.head.header.segment
-    }
-
-    /// Returns the error that it can't be read at a place.
-    pub(super) fn damaged(&self, at: u64) -> Error {
-        Error::corrupt(format!(
-            "{}: what was committed at position {at} doesn't verify: `annals check` says what to do",
-            self.shown
-        ))
-    }
-
-    pub(super) fn io(&self, error: std::io::Error) -> Error {
-        Error::io(format!("{}: can't read the journal", self.shown), error)
-    }
+/// Returns the number of its segment.
+pub(super) const fn number(part: &JournalPart) -> u64 {
+    part.head.header.segment
 }
 
-/// Returns the files of the kept history, the oldest first: only the newest, if `since` is in it.
-pub(super) fn parts(published: &Published, since: Option<Cursor>) -> Result<Vec<JournalPart>> {
-    let file = &published.file;
-    let head = file.head()?.clone();
-    let newest = JournalPart {
-        storage: Arc::clone(&file.storage),
-        shown: file.name.clone(),
-        head,
-        end: published.point.position,
-        is_newest: true,
-    };
-    let begins_after = newest.head.start().txid;
-    if since.is_some_and(|since| since.txid > begins_after) {
-        // The state at its beginning has the number of a transaction that is also in the segment before.
-        let is_state = newest.head.header.begins_with_state();
-        if !is_state || since.is_some_and(|since| since.txid > begins_after + 1) {
-            return Ok(vec![newest]);
-        }
-    }
-    let past = Past::whole(&*file.directory, &file.journal, &newest.head.header)?;
-    let kept = past.segments().iter().map(|kept| JournalPart {
-        storage: Arc::clone(&kept.storage),
-        shown: kept.shown.clone(),
-        head: kept.head.clone(),
-        end: kept.len,
-        is_newest: false,
-    });
-    Ok(kept.chain([newest]).collect())
+/// Returns the error that it doesn't verify at a place.
+pub(super) fn damaged(part: &JournalPart, at: u64) -> Error {
+    Error::corrupt(format!(
+        "{}: what was committed at position {at} doesn't verify: `annals check` says what to do",
+        part.shown
+    ))
+}
+
+/// Returns the error that it can't be read.
+pub(super) fn unreadable(part: &JournalPart, error: io::Error) -> Error {
+    Error::io(format!("{}: can't read the journal", part.shown), error)
 }
 
 /// Points that were found before, so that finding one nearby reads little.
@@ -142,7 +92,7 @@ impl Known {
     /// Returns the last known point of a segment that isn't after a transaction.
     fn before(&self, part: &JournalPart, txid: Txid) -> Point {
         let points = lock(&self.points);
-        let range = (part.number(), Txid(0))..=(part.number(), txid);
+        let range = (number(part), Txid(0))..=(number(part), txid);
         let last = |of: &BTreeMap<_, Point>| of.range(range.clone()).next_back().map(|it| *it.1);
         let known = [last(&points.newest), last(&points.sparse)];
         let known = known.into_iter().flatten().max_by_key(|point| point.txid);
@@ -213,8 +163,8 @@ impl Known {
         if from.txid == txid && from.position > part.head.start().position {
             return Ok(Some(from));
         }
-        let mut reader = part.reader(from);
-        while let Some(frame) = reader.next().map_err(|error| part.io(error))? {
+        let mut frames = reader(part, from);
+        while let Some(frame) = frames.next().map_err(|error| unreadable(part, error))? {
             let is_commit = frame.header.is_commit();
             if frame.header.is_seal() {
                 return Ok(None);
@@ -222,15 +172,15 @@ impl Known {
             if !is_commit {
                 continue;
             }
-            let point = reader.point();
-            self.note(part.number(), point);
+            let point = frames.point();
+            self.note(number(part), point);
             if point.txid == txid {
                 return Ok(Some(point));
             }
         }
-        match part.is_newest && reader.position() == part.end {
+        match part.is_newest && frames.position() == part.end {
             true => Ok(None),
-            false => Err(part.damaged(reader.position())),
+            false => Err(damaged(part, frames.position())),
         }
     }
 }
