@@ -85,7 +85,7 @@ impl Store {
         for &number in &table.indexes {
             let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
             let mut watched = watch && index.unique && !doubts.indexes.contains(&number);
-            let mut noted = 0;
+            let mut is_noted = false;
             for first in ids.clone().step_by(place(SORTED)) {
                 entries.fill(index, table, first..ids.end.min(first + SORTED), key)?;
                 let mut last: &[u8] = &[];
@@ -96,16 +96,18 @@ impl Store {
                             doubts.keys.last().is_some_and(|(n, k)| (*n, &**k) == (number, key));
                         if !known {
                             doubts.keys.push((number, key.into()));
-                            noted += 1;
+                            is_noted = true;
                         }
                     }
                     last = entry;
                     index.make_mut().insert(entry, epoch)?;
                 }
+                // Notes of earlier calls count: one transaction may set its rows a few at a time.
+                let noted = if is_noted { doubts.keys.len() } else { 0 };
                 if noted > SUSPECTS && noted as u64 * 16 > table.rows.len() {
                     doubts.keys.retain(|(suspect, _)| *suspect != number);
                     doubts.indexes.push(number);
-                    (watched, noted) = (false, 0);
+                    (watched, is_noted) = (false, false);
                 }
             }
         }

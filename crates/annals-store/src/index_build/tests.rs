@@ -218,3 +218,32 @@ fn a_key_of_a_replay_is_refused_to_a_second_row() {
     store.view().check().unwrap();
     assert_eq!(store.commit().index(INDEXES[0]).unwrap().rows().count(), 5);
 }
+
+/// Unique keys that many rows move over, a few rows at a time, are noted up to a sixteenth of the rows; then the
+/// commit walks over the index.
+#[test]
+fn few_keys_are_noted_though_rows_are_set_a_few_at_a_time() {
+    let (rows, piece) = (40_000_u32, 500);
+    let mut store = Store::new();
+    let (name, table, fields) = ("t".to_owned(), TABLE, vec![FieldNumber(0)]);
+    store.apply_command(&Command::CreateTable { name: name.clone() }).unwrap();
+    let (ty, nullable, default) = (Type::Int64, false, None);
+    let field = Command::AddField { table, name: name.clone(), ty, nullable, default };
+    store.apply_command(&field).unwrap();
+    let (descending, collated, unique) = (Vec::new(), Vec::new(), true);
+    let index = Command::CreateIndex { name, table, fields, descending, collated, unique };
+    store.apply_command(&index).unwrap();
+    for id in 0..rows {
+        let (id, value) = (RowId(id.into()), ValueRef::Int64(id.into()));
+        store.insert(TABLE, id, &[value], Uniqueness::AtCommit).unwrap();
+    }
+    for first in (0..rows).step_by(piece) {
+        let values = (first..).take(piece).map(|id| ValueRef::Int64((id + rows / 2).into()));
+        let values: Vec<_> = values.collect();
+        let (id, values) = (RowId(first.into()), Vector::Values(&values));
+        store.update_vector(TABLE, id, FieldNumber(0), values, true).unwrap();
+        assert!(store.doubts.keys.len() <= rows as usize / 16 + piece);
+    }
+    assert_eq!(store.doubts.indexes, [0]);
+    store.check_unique().unwrap();
+}

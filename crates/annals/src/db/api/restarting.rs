@@ -128,7 +128,8 @@ pub(in crate::db) fn claim_wholly(db: &Database, timeout: Duration) -> Result<Cl
     let Some(claimed) = shared_image::claim(db.inner(), Patience::AtMost(timeout))? else {
         return Err(Error::new(ErrorKind::Busy, format!("{}: try again", db.inner().file().name)));
     };
-    Ok((wait()?, claimed))
+    let working = wait().inspect_err(|_| shared::end_turn(db.inner()))?;
+    Ok((working, claimed))
 }
 
 /// Joins the reports of two consecutive backfills.
@@ -186,4 +187,28 @@ pub(in crate::db) fn backfill_with(
     let finished = finish_restarting(db, mode, how, &mut restarted, watch);
     let second = finished.map_err(|error| error.within(goes_on))?;
     Ok(Backfilled { mode, restarted: Some(restarted), ..joined(first, second) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Options;
+    use crate::storage::{MemoryDirectory, SystemClock};
+
+    #[test]
+    fn who_gives_up_on_the_image_lets_others_write() {
+        let directory = Arc::new(MemoryDirectory::new());
+        let options = Options::new().shared(true).background(false).lock_timeout(Duration::ZERO);
+        let open =
+            || options.open_in(Arc::clone(&directory) as _, "journal", Arc::new(SystemClock));
+        let (one, other) = (open().unwrap(), open().unwrap());
+        one.write(|tx| tx.comment("a")).unwrap();
+        let working = one.inner().image().unwrap().working.lock().unwrap();
+        let refused = one.restart(Older::Kept, Duration::ZERO);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Busy);
+        other.write(|tx| tx.comment("b")).unwrap();
+        drop(working);
+    }
 }

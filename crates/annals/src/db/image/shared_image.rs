@@ -19,7 +19,6 @@ use std::sync::Arc;
 use annals_storage::sync::MovableGuard;
 use std::time::Duration;
 
-use crate::Result;
 use crate::db::follow::image_state::Working;
 use crate::db::follow::reading::{WORTH_IT, is_worth_it};
 use crate::db::follow::report::{BackfillMode, BackfillOutcome, Backfilled, Watching};
@@ -30,6 +29,7 @@ use crate::db::write::inner::Inner;
 use crate::image::Root;
 use crate::journal::{Point, lock};
 use crate::storage::Access;
+use crate::{ErrorKind, Result};
 
 /// How long to wait for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +53,13 @@ pub(in crate::db) fn backfill_shared(
 ) -> Result<Backfilled> {
     let image_state = db.image_state()?;
     let mut run = BackfillRun::begin(image_state, mode);
-    // No thread of this process waits for its backfill with more than this.
+    // First without the others, which need not wait for a backfill; then in the order of the locks.
     drop(lock(&image_state.working));
     let patience = match mode {
         BackfillMode::Passive => Patience::None,
         _ => Patience::AsEver,
     };
-    let Some((_claim, writing)) = claim(db, patience)? else {
+    let Some((claim, writing)) = claim(db, patience)? else {
         return Ok(run.report(BackfillOutcome::Postponed, &lock(&image_state.working)));
     };
     let mut working = lock(&image_state.working);
@@ -69,7 +69,10 @@ pub(in crate::db) fn backfill_shared(
     shared::end_turn(db);
     hardened?;
     run.phases.harden = run.lap();
-    advance_shared(db, &mut run, &mut working, writing, watch)
+    let done = advance_shared(db, &mut run, &mut working, writing, watch);
+    // Before `working`: who waited for that finds the claim free.
+    drop(claim);
+    done
 }
 
 /// Acquires the claim, then the writer and the turn; returns nothing if one of them is held and it
@@ -82,7 +85,18 @@ pub(in crate::db) fn claim(db: &Inner, patience: Patience) -> Result<Option<Clai
             Patience::AsEver => segment.turns.as_ref().map(Turns::timeout),
             Patience::AtMost(timeout) => Some(timeout),
         };
-        let Some(claim) = segment.claim_image(timeout)? else { return Ok(None) };
+        let claim = match segment.claim_image(timeout) {
+            // A thread that has it may wait for a transaction, as long as that takes.
+            Err(error)
+                if error.kind() == ErrorKind::Busy
+                    && patience == Patience::AsEver
+                    && segment.is_claimed_here() =>
+            {
+                continue;
+            }
+            claim => claim?,
+        };
+        let Some(claim) = claim else { return Ok(None) };
         let Some(mut writing) = writer(db, patience)? else { return Ok(None) };
         match patience {
             Patience::None if !shared::try_to_take_turn(db, &mut writing)? => return Ok(None),

@@ -68,6 +68,11 @@ impl Segment {
         }
     }
 
+    /// True if a thread of this process has the claim.
+    pub(in crate::db) fn is_claimed_here(&self) -> bool {
+        self.turns.as_ref().is_some_and(Turns::is_claimed_here)
+    }
+
     /// Lets the next process write. Nothing in exclusive mode.
     pub(in crate::db) fn end_turn(&self) {
         if let Some(turns) = &self.turns {

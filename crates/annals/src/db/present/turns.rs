@@ -115,7 +115,7 @@ impl Turns {
         match self.wait_for(|| self.try_claim(), self.clock.elapsed(), timeout, &|| true) {
             Err(error) if error.kind() == ErrorKind::Busy => {
                 let who = match self.storage.holder(Lock::Backfill) {
-                    _ if self.is_claimed.load(Ordering::Acquire) => "another thread".to_owned(),
+                    _ if self.is_claimed_here() => "another thread".to_owned(),
                     Some(pid) => format!("process {pid}"),
                     None => "another process".to_owned(),
                 };
@@ -130,6 +130,11 @@ impl Turns {
             }
             waited => waited.map(|()| claim()),
         }
+    }
+
+    /// True if a thread of this process has the claim.
+    pub(in crate::db) fn is_claimed_here(&self) -> bool {
+        self.is_claimed.load(Ordering::Acquire)
     }
 
     fn try_claim(&self) -> Result<bool> {
