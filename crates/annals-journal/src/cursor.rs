@@ -68,3 +68,24 @@ impl FromStr for Cursor {
         cursor.ok_or_else(|| CursorError(text.chars().take(60).collect()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_has_digits_and_sixteen_hexadecimal_digits() {
+        assert!("17:00c0ffee00C0FFEE".parse::<Cursor>().is_ok());
+        for wrong in [
+            "17:c0ffee",
+            "17:00c0ffee00c0ffee0",
+            "17:+0c0ffee00c0ffee",
+            "+17:00c0ffee00c0ffee",
+            ":00c0ffee00c0ffee",
+            "17 00c0ffee00c0ffee",
+            "18446744073709551616:00c0ffee00c0ffee",
+        ] {
+            assert!(wrong.parse::<Cursor>().is_err(), "{wrong}");
+        }
+    }
+}

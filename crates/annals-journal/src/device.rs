@@ -101,3 +101,54 @@ fn write_new(storage: &dyn Storage, len: u64, clock: &dyn Clock) -> std::io::Res
     }
     storage.flush()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::Point;
+    use super::*;
+    use annals_simulated::SimulatedClock;
+    use annals_storage::{Directory, MemoryDirectory};
+    use std::sync::Arc;
+
+    /// Returns what a crash before step 3 leaves, and the point that the journal would begin at.
+    fn unfinished() -> (Arc<dyn Storage>, Point) {
+        let storage = MemoryDirectory::new().create("device").unwrap();
+        write_new(&*storage, FRAMES_AT + 3 * SPACE_STEP, &SimulatedClock::new(1)).unwrap();
+        assert!(!is_blank(&*storage).unwrap(), "it has a header");
+        let head = Head::read(&*storage, "device").unwrap();
+        let zeroed = head.copies().map(|slot| slot.zeroed_to).max();
+        assert_eq!(zeroed, Some(FRAMES_AT + SPACE_STEP), "not the whole device");
+        assert_eq!(storage.len().unwrap(), FRAMES_AT + SPACE_STEP);
+        let start = head.start();
+        HEADERS_AT.into_iter().for_each(|at| storage.write_at(at, &[0; HEADER_LEN]).unwrap());
+        (storage, start)
+    }
+
+    #[test]
+    fn a_head_is_blank_after_each_part_of_a_creation() {
+        let (storage, _) = unfinished();
+        assert!(is_blank(&*storage).unwrap());
+        let lives = LIVE_COPY_AT.map(|copy| LIVE_AT + copy);
+        for at in SLOTS.places().chain(lives) {
+            zero(&*storage, at, at + 512).unwrap();
+            assert!(is_blank(&*storage).unwrap(), "without the copy at {at}");
+        }
+        storage.write_at(FRAMES_AT - 1, b"x").unwrap();
+        assert!(!is_blank(&*storage).unwrap(), "the last byte is something else's");
+    }
+
+    #[test]
+    fn a_head_of_a_journal_that_was_written_is_not_blank() {
+        let later = |start: Point| Point { position: start.position + 64, ..start };
+        let (storage, start) = unfinished();
+        let slot = head::first_slot(later(start), [7; 16]);
+        head::write_slot(&*storage, 0, &slot, start.chain).unwrap();
+        assert!(!is_blank(&*storage).unwrap(), "a slot of a commit");
+        for (pid, soft) in [(7, start), (0, later(start))] {
+            let (storage, _) = unfinished();
+            let live = Live { pid, soft, hard: start.position, suspect: false };
+            head::write_live(&*storage, &live).unwrap();
+            assert!(!is_blank(&*storage).unwrap(), "a live block of process {pid}");
+        }
+    }
+}

@@ -123,3 +123,51 @@ impl Checkpoints {
         self.durable().txid
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Level, Rule, Settled, Survey, create};
+    use annals_event::Event;
+    use annals_schema::Schema;
+    use annals_simulated::SimulatedClock;
+    use annals_storage::{Directory, MemoryDirectory, Storage};
+    use std::sync::Arc;
+
+    fn writer(storage: &Arc<dyn Storage>) -> Writer {
+        let survey = Survey::make(&**storage, "journal", Rule::default(), |_, _| Ok(())).unwrap();
+        let settled = Settled::new_journal(survey.end, survey.secret().unwrap());
+        let (storage, hash, end) = (Arc::clone(storage), survey.head.hash, survey.end);
+        let checkpoints = Checkpoints::new(storage, "journal", hash, 4711, end, &settled);
+        Writer::new(Arc::new(checkpoints), Arc::new(SimulatedClock::new(2)), i64::MIN, 8)
+    }
+
+    /// Holds a transaction with its commit.
+    fn hold(writer: &mut Writer, directory: &MemoryDirectory) -> Point {
+        writer.begin(Level::Soft).unwrap();
+        writer.hold(Spool::new(directory.again(), "spool".to_owned(), 0));
+        writer.event(&Schema::default(), &Event::Comment("held")).unwrap();
+        writer.commit(Level::Soft, None).unwrap()
+    }
+
+    #[test]
+    fn held_frames_are_in_the_file_once_they_are_released_and_never_after_a_rollback() {
+        let directory = MemoryDirectory::new();
+        let storage = create(&directory, "journal", &SimulatedClock::new(1)).unwrap().unwrap();
+        let last =
+            || Survey::make(&*storage, "journal", Rule::default(), |_, _| Ok(())).unwrap().end;
+        let mut writer = writer(&storage);
+        let (start, time) = (writer.committed(), writer.last_clock_time());
+        let held = hold(&mut writer, &directory);
+        assert_eq!((writer.committed(), writer.end_of_file(), last()), (held, start, start));
+        assert!(writer.last_clock_time() > time && writer.held().is_some());
+        writer.rollback().unwrap();
+        assert_eq!((writer.committed(), writer.end_of_file(), last()), (start, start, start));
+        assert!(writer.last_clock_time() == time && writer.held().is_none());
+
+        let held = hold(&mut writer, &directory);
+        assert_eq!(writer.release().unwrap(), held);
+        assert_eq!((writer.committed(), writer.end_of_file(), last()), (held, held, held));
+        assert!(writer.held().is_none());
+    }
+}

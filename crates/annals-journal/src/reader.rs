@@ -377,3 +377,68 @@ impl<'s> FrameReader<'s> {
         read.map(|_| ())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::frame::{Making, finish};
+    use super::*;
+    use annals_storage::{Directory, MemoryDirectory};
+    use std::sync::Arc;
+
+    const SEGMENT: u64 = 9;
+    const START: Point = Point { position: format::FRAMES_AT, txid: Txid(0), chain: 3 };
+
+    /// Returns three commits of one frame each, and their ends.
+    fn commits() -> (Arc<dyn Storage>, Vec<Point>) {
+        let storage = MemoryDirectory::new().create("journal").unwrap();
+        let (mut end, mut ends) = (START, Vec::new());
+        for txid in 1..=3 {
+            let kind = format::KIND_COMMIT;
+            let position = end.position;
+            let (level, flags, length, durable, nonce, time) = (0, 0, 5, None, txid, 0);
+            let header =
+                FrameHeader { kind, level, flags, length, txid, position, durable, nonce, time };
+            let mut bytes = vec![0; FRAME_HEADER_LEN];
+            bytes.extend_from_slice(b"event");
+            let making = Making { segment: SEGMENT, previous: end.chain, secret: &[7; 16] };
+            let chain = finish(&mut bytes, &header, making);
+            storage.write_at(position, &bytes).unwrap();
+            end = Point { position: position + bytes.len() as u64, txid: Txid(txid), chain };
+            ends.push(end);
+        }
+        (storage, ends)
+    }
+
+    #[test]
+    fn no_frame_reaches_beyond_the_limit() {
+        let (storage, ends) = commits();
+        let frames = |limit| {
+            let mut reader = FrameReader::new(&*storage, SEGMENT, START, limit);
+            let mut count = 0;
+            while reader.next().unwrap().is_some() {
+                count += 1;
+            }
+            count
+        };
+        for (before, end) in ends.iter().enumerate() {
+            assert_eq!(frames(end.position - 1), before);
+            assert_eq!(frames(end.position), before + 1);
+        }
+        assert_eq!(frames(u64::MAX), 3);
+    }
+
+    #[test]
+    fn a_commit_ends_only_at_its_own_point() {
+        let (storage, ends) = commits();
+        let is_end = |end: Point| {
+            FrameReader::new(&*storage, SEGMENT, START, u64::MAX).ends_at(end).unwrap()
+        };
+        for end in ends {
+            assert!(is_end(end));
+            assert!(!is_end(Point { chain: end.chain ^ 1, ..end }));
+            assert!(!is_end(Point { txid: Txid(end.txid.0 - 1), ..end }));
+            assert!(!is_end(Point { position: end.position - 8, ..end }));
+            assert!(!is_end(Point { position: end.position + 8, ..end }));
+        }
+    }
+}

@@ -186,3 +186,51 @@ fn copy_file(directory: &dyn Directory, name: &str, base: &str) -> io::Result<St
     }
     Err(io::ErrorKind::AlreadyExists.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::survey::{Rule, Tail};
+    use annals_simulated::{SimulatedClock, SimulatedDisk};
+    use annals_storage::{Access, MemoryDirectory, OverlayDirectory};
+
+    const REST: &[u8] = b"what follows the last commit";
+
+    /// Saves a tail that may hold a commit in `directory`, which is made of that of the journal.
+    fn saved(directory: impl FnOnce(&MemoryDirectory) -> Arc<dyn Directory>) -> Result<Cut> {
+        let own = MemoryDirectory::new();
+        let storage = crate::create(&own, "journal", &SimulatedClock::new(1)).unwrap().unwrap();
+        let rule = Rule::default();
+        let mut survey = Survey::make(&*storage, "journal", rule, |_, _| Ok(())).unwrap();
+        storage.write_at(survey.end.position, REST).unwrap();
+        survey.tail = Some(Tail::default());
+        let to = survey.end.position + REST.len() as u64;
+        let directory = directory(&own);
+        let cut = save(&*storage, &*directory, "journal", &survey, to)?;
+        let copies = directory.list().unwrap().into_iter().filter(|name| name.contains(".tail-"));
+        for copy in copies {
+            let mut bytes = vec![0; 100];
+            let read = directory.open(&copy, Access::Read).unwrap().read_at(0, &mut bytes).unwrap();
+            assert_eq!(&bytes[..read], REST);
+        }
+        Ok(cut)
+    }
+
+    #[test]
+    fn only_want_of_space_is_no_reason_to_keep_a_tail() {
+        let cut = saved(|own| own.again()).unwrap();
+        assert!(cut.saved_as.is_some_and(|name| name.contains("journal.tail-0-")));
+        let full = |_: &MemoryDirectory| {
+            let disk = SimulatedDisk::new(1);
+            disk.limit_space(0);
+            Arc::new(disk) as Arc<dyn Directory>
+        };
+        assert_eq!(saved(full).unwrap().saved_as, None);
+        let denied = |own: &MemoryDirectory| {
+            let overlay = OverlayDirectory::new(own.again(), "journal", 0).unwrap();
+            Arc::new(overlay) as Arc<dyn Directory>
+        };
+        let error = saved(denied).unwrap_err().to_string();
+        assert!(error.contains("nothing was changed; allow this program"), "{error}");
+    }
+}

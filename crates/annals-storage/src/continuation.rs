@@ -339,6 +339,14 @@ mod tests {
         assert!(seen.remove("other").is_err());
         seen.create("x.tail-2").unwrap();
         assert_eq!(seen.list().unwrap(), ["x", "x-image", "x.tail-2"]);
+        seen.link("x.tail-2", "x.tail-3").unwrap();
+        seen.rename("x.tail-2", "x.tail-4").unwrap();
+        assert_eq!(seen.list().unwrap(), ["x", "x-image", "x.tail-3", "x.tail-4"]);
+        assert!(
+            seen.link("x.tail-3", "other").is_err() && seen.rename("other", "x.tail-5").is_err()
+        );
+        seen.remove("x.tail-3").unwrap();
+        seen.rename("x.tail-4", "x.tail-2").unwrap();
         seen.remove("x").unwrap();
         assert_eq!(directory.list().unwrap(), ["x", "x-image", "x-local.tail-2", "x.tail-1"]);
     }

@@ -418,3 +418,22 @@ impl From<annals_schema::SchemaError> for Error {
         Self::invalid(error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_an_i_o_error_follows_from_its_cause() {
+        for (cause, kind) in [
+            (io::ErrorKind::InvalidData, ErrorKind::Corrupt),
+            (io::ErrorKind::HostUnreachable, ErrorKind::Unreachable),
+            (io::ErrorKind::StaleNetworkFileHandle, ErrorKind::Forgotten),
+            (io::ErrorKind::PermissionDenied, ErrorKind::Io),
+        ] {
+            let error = Error::io("file", cause.into());
+            assert_eq!(error.kind(), kind);
+            assert_eq!(error.io_error().map(io::Error::kind), Some(cause));
+        }
+    }
+}

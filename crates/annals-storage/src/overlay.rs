@@ -292,4 +292,49 @@ mod tests {
             assert!(overlay.open("x-image", Access::Write).is_err());
         }
     }
+
+    #[test]
+    fn nothing_but_the_file_itself_can_be_changed() {
+        let below = MemoryDirectory::new();
+        below.create("x").unwrap().write_at(0, b"content").unwrap();
+        below.create("y").unwrap();
+        let overlay = OverlayDirectory::new(below.again(), "x", 5000).unwrap();
+        overlay.cut(3);
+        let over = overlay.open("x", Access::Write).unwrap();
+        assert_eq!(
+            (over.len().unwrap(), below.open("x", Access::Read).unwrap().len().unwrap()),
+            (3, 7)
+        );
+        assert_eq!(overlay.list().unwrap(), below.list().unwrap());
+        assert!(overlay.open("y", Access::Read).is_ok());
+        let denied = |result: io::Result<()>| {
+            assert_eq!(result.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        };
+        denied(overlay.open("y", Access::Write).map(drop));
+        denied(overlay.create("z").map(drop));
+        denied(overlay.link("x", "z"));
+        denied(overlay.rename("x", "z"));
+        denied(overlay.remove("y"));
+        over.renamed("z");
+        assert!(!over.is_linked().unwrap());
+        over.renamed("x");
+        assert!(over.is_linked().unwrap());
+    }
+
+    #[test]
+    fn only_locks_that_readers_need_are_those_of_the_file_below() {
+        let below = MemoryDirectory::new();
+        let other = below.create("x").unwrap();
+        let overlay = OverlayDirectory::new(below.again(), "x", 5000).unwrap();
+        let over = overlay.open("x", Access::Write).unwrap();
+        for lock in [Lock::History, Lock::Pin(3)] {
+            assert!(over.try_lock(lock, Hold::Shared).unwrap());
+            assert!(!other.try_lock(lock, Hold::Exclusive).unwrap(), "{lock:?}");
+            over.unlock(lock).unwrap();
+            assert!(other.try_lock(lock, Hold::Exclusive).unwrap(), "{lock:?}");
+            assert!(!over.try_lock(lock, Hold::Shared).unwrap(), "{lock:?}");
+        }
+        assert!(other.try_lock(Lock::Head, Hold::Exclusive).unwrap());
+        assert!(over.try_lock(Lock::Head, Hold::Exclusive).unwrap());
+    }
 }

@@ -220,4 +220,38 @@ mod tests {
         remover.unlock(Lock::History).unwrap();
         assert!(hold(&*reader, &Paused::default()).unwrap());
     }
+
+    /// A file whose locks fail in some way.
+    #[derive(Debug)]
+    struct Lockless(Arc<dyn Storage>, io::ErrorKind);
+
+    impl Storage for Lockless {
+        fn beneath(&self) -> Option<&dyn Storage> {
+            Some(&*self.0)
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read_at(offset, buffer)
+        }
+
+        fn try_lock(&self, _lock: Lock, _hold: Hold) -> io::Result<bool> {
+            Err(self.1.into())
+        }
+    }
+
+    #[test]
+    fn without_locks_on_parts_of_a_file_a_segment_is_held_while_it_has_its_name() {
+        let directory = MemoryDirectory::new();
+        let file = directory.create("segment").unwrap();
+        let unsupported = Lockless(Arc::clone(&file), io::ErrorKind::Unsupported);
+        assert!(hold(&unsupported, &Paused::default()).unwrap());
+        let failing = Lockless(file, io::ErrorKind::PermissionDenied);
+        assert!(hold(&failing, &Paused::default()).is_err());
+        directory.remove("segment").unwrap();
+        assert!(!hold(&unsupported, &Paused::default()).unwrap());
+    }
 }
