@@ -295,9 +295,9 @@ mod tests {
     fn a_journal_or_a_frame_begins_with_its_magic_as_far_as_there_are_bytes() {
         for magic in [&format::MAGIC[..], &format::FRAME_MAGIC[..]] {
             let longer = [magic, b"and more"].concat();
-            (0..longer.len()).for_each(|len| assert!(may_begin_journal(&longer[..len])));
+            (0..longer.len()).for_each(|len| assert!(may_begin_journal(longer.split_at(len).0)));
             let mut wrong = longer;
-            wrong[magic.len() - 1] ^= 1;
+            wrong.iter_mut().take(magic.len()).last().into_iter().for_each(|byte| *byte ^= 1);
             assert!(!may_begin_journal(&wrong));
         }
         assert!(!may_begin_journal(b"<!doctype html>"));
