@@ -81,13 +81,15 @@ pub fn push_in(
 /// let database = annals::Database::open(&path)?;
 /// database.write(|tx| tx.comment("one"))?;
 /// database.hard_checkpoint()?; // so that all is known to be hard
-/// let mut push = annals_tools::push(&annals::Options::new(), &path, &copy)?;
+/// let options = annals::Options::new();
+/// let mut push = annals_tools::push(&options, &path, &copy)?;
 /// assert_eq!(push.bring_up()?.transactions, 1);
 /// database.write(|tx| tx.comment("two"))?;
 /// database.hard_checkpoint()?;
 /// assert_eq!(push.bring_up()?.transactions, 1);
 /// push.close()?;
-/// assert_eq!(annals_tools::inspect(&Options::new(), &copy)?.end, annals_tools::inspect(&Options::new(), &path)?.end);
+/// let [there, here] = [&copy, &path].map(|path| annals_tools::inspect(&options, path));
+/// assert_eq!(there?.end, here?.end);
 /// # Ok(())
 /// # }
 /// ```
