@@ -162,10 +162,9 @@ mod tests {
             event: &Event<'_>,
             put: &mut dyn FnMut(&Event<'_>),
         ) -> Result<()> {
-            let lend = |values: &[Value]| values.len();
             match self.edited(&Owned::of(schema, event)) {
                 Some(Owned::Insert(table, id, values)) => {
-                    let values = vec![ValueRef::Null; lend(&values)];
+                    let values = vec![ValueRef::Null; values.len()];
                     put(&Event::Insert { table, id, values: &values });
                 }
                 Some(Owned::Update(table, id, field, _)) => {

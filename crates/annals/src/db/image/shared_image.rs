@@ -31,6 +31,9 @@ use crate::journal::{Point, lock};
 use crate::storage::Access;
 use crate::{ErrorKind, Result};
 
+/// The pause before the next look at a claim that another thread has.
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// How long to wait for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::db) enum Patience {
@@ -92,6 +95,7 @@ pub(in crate::db) fn claim(db: &Inner, patience: Patience) -> Result<Option<Clai
                     && patience == Patience::AsEver
                     && segment.is_claimed_here() =>
             {
+                db.clock().pause(PAUSE);
                 continue;
             }
             claim => claim?,
@@ -201,5 +205,32 @@ fn writer(db: &Inner, patience: Patience) -> Result<Option<MovableGuard<'_, Writ
         Patience::None => Ok(db.writing.try_lock()),
         Patience::AsEver => Ok(Some(db.writing.lock())),
         Patience::AtMost(timeout) => db.writer_within(timeout).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Clock as _, MemoryDirectory, SystemClock};
+    use crate::{Database, Options};
+
+    /// One thread has the claim and waits for the transaction, the other waits for the claim: neither gives up.
+    #[test]
+    fn threads_that_backfill_wait_for_the_transaction_of_a_third() {
+        let options = Options::new().shared(true).background(false).lock_timeout(Duration::ZERO);
+        let directory = Arc::new(MemoryDirectory::new());
+        let db = options.open_in(directory, "journal", Arc::new(SystemClock)).unwrap();
+        let mut tx = db.begin().unwrap();
+        tx.comment("a").unwrap();
+        let backfill = |db: Database| move || db.backfill(BackfillMode::Full).unwrap().outcome;
+        let threads = [(); 2].map(|()| std::thread::spawn(backfill(db.clone())));
+        while !db.inner().segment.load().is_claimed_here() {
+            SystemClock.pause(PAUSE);
+        }
+        SystemClock.pause(20 * PAUSE);
+        let _ = tx.commit().unwrap();
+        let mut outcomes = threads.map(|thread| thread.join().unwrap());
+        outcomes.sort_by_key(|outcome| *outcome == BackfillOutcome::UpToDate);
+        assert_eq!(outcomes, [BackfillOutcome::Advanced, BackfillOutcome::UpToDate]);
     }
 }
