@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::Options;
-    use crate::storage::{MemoryDirectory, SystemClock};
+    use crate::storage::{Clock as _, MemoryDirectory, SystemClock};
 
     #[test]
     fn who_gives_up_on_the_image_lets_others_write() {
@@ -205,9 +205,19 @@ mod tests {
             || options.open_in(Arc::clone(&directory) as _, "journal", Arc::new(SystemClock));
         let (one, other) = (open().unwrap(), open().unwrap());
         one.write(|tx| tx.comment("a")).unwrap();
-        let working = one.inner().image().unwrap().working.lock().unwrap();
-        let refused = one.restart(Older::Kept, Duration::ZERO);
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Busy);
+        let (inner, image_state) = (one.inner(), one.inner().image().unwrap());
+        // It has the claim, and is to have all else but the image.
+        let writing = inner.writing.lock();
+        let (restarted, working) = std::thread::scope(|scope| {
+            let restart = scope.spawn(|| one.restart(Older::Kept, Duration::from_secs(1)));
+            while !inner.segment.load().is_claimed_here() {
+                SystemClock.pause(PAUSE);
+            }
+            let working = image_state.working.lock().unwrap();
+            drop(writing);
+            (restart.join().unwrap(), working)
+        });
+        assert_eq!(restarted.unwrap_err().kind(), ErrorKind::Busy);
         other.write(|tx| tx.comment("b")).unwrap();
         drop(working);
     }
