@@ -12,8 +12,8 @@ use annals_storage::{Clock as _, Directory, SystemClock};
 
 use crate::frames::Source;
 
-/// Begins the file `own`, which continues the database `name` after a transaction, or after the last one, unless there is such a
-/// file already.
+/// Begins the file `own`, which continues the database `name` after a transaction, or after the last one, unless there
+/// is such a file already.
 ///
 /// Cost: flushes the journal, brings its image forward, and writes 20 KiB.
 ///
@@ -67,7 +67,8 @@ pub(crate) fn begin_continuation(
 /// Cost: as [`Options::open`], from the newest root of the image that isn't after the cursor.
 ///
 /// # Errors
-/// Those of [`Options::open`]; `Forgotten`: the journal doesn't have the cursor any more; `Diverged`: it is another one.
+/// Those of [`Options::open`]; `Forgotten`: the journal doesn't have the cursor any more; `Diverged`: it is another
+/// one.
 pub(crate) fn open_continuation(
     options: &Options,
     directory: &dyn Directory,

@@ -64,8 +64,8 @@ impl Offline {
         self.preface.from.into()
     }
 
-    /// Returns a reader of the frames of a database that has the cursor: of this one, or of the one that it continues. It
-    /// finds all places after the cursor without reading what is before it.
+    /// Returns a reader of the frames of a database that has the cursor: of this one, or of the one that it continues.
+    /// It finds all places after the cursor without reading what is before it.
     fn source(&self, database: &Database) -> Source {
         Source::new(database.clone()).knowing(self.preface.segment, self.preface.from)
     }

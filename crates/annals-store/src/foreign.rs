@@ -8,8 +8,8 @@ use crate::{Error, ErrorKind, Result, Store, Uniqueness};
 impl Store {
     /// Applies an event that is about to become history: it must be one that a transaction here could have made. So
     /// its values fit their fields, and rows that a deletion deletes or changes by enforced references were deleted or
-    /// changed by events before it. [`check_constraints`](Self::check_constraints) checks unique keys and references, at
-    /// the transaction's end.
+    /// changed by events before it. [`check_constraints`](Self::check_constraints) checks unique keys and references,
+    /// at the transaction's end.
     ///
     /// # Errors
     /// Those of the statement that makes such an event. `Reference`: a deleted row is still referred to. After an

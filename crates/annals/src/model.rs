@@ -1,4 +1,5 @@
-//! What schemas and values are made of besides their usual types, the errors of their texts, and what a check of a commit returns.
+//! What schemas and values are made of besides their usual types, the errors of their texts, and what a check of a
+//! commit returns.
 
 pub use crate::db::{Checked, MomentError};
 pub use annals_schema::{

@@ -89,8 +89,8 @@ pub fn transaction_ends(frames: &dyn Frames, begin: u64) -> Result<Option<Vec<En
     Ok((is_whole && stopped.is_none()).then_some(ends))
 }
 
-/// Returns the time of the last transaction of some frames that has one of a clock; `None` if there is none, or if they aren't
-/// whole transactions.
+/// Returns the time of the last transaction of some frames that has one of a clock; `None` if there is none, or if they
+/// aren't whole transactions.
 #[must_use]
 pub fn last_clock_time(frames: &[u8]) -> Option<i64> {
     let ends = transaction_ends(&frames, 0).ok()??;
@@ -145,8 +145,8 @@ fn unlike(frames: &dyn Frames, at: u64, what: &str) -> Error {
     Error::invalid(format!("what was pushed isn't whole frames: {what} at byte {at}"))
 }
 
-/// Passes on the outline of each frame, and where it ends, until `see` returns false. Returns where no whole frame begins,
-/// if it comes there, and what is there.
+/// Passes on the outline of each frame, and where it ends, until `see` returns false. Returns where no whole frame
+/// begins, if it comes there, and what is there.
 fn walk(
     frames: &dyn Frames,
     begin: u64,

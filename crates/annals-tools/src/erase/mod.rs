@@ -1,8 +1,9 @@
 //! Erasing values from history, in three steps: a scan finds them, the segments that hold them are written again with
 //! null in their places, and the new segments take the place of the old ones.
 //!
-//! `search` finds the values, `edit` changes events of the `payload` of frames, and `write` makes segments by `rewrite`. `generation` puts these in place, up to
-//! step 3 of `annals::internals::erasure`; the library does the rest, for it also ends what a crash interrupted.
+//! `search` finds the values, `edit` changes events of the `payload` of frames, and `write` makes segments by
+//! `rewrite`. `generation` puts these in place, up to step 3 of `annals::internals::erasure`; the library does the
+//! rest, for it also ends what a crash interrupted.
 
 mod edit;
 mod generation;

@@ -6,8 +6,8 @@
 //! those. A state known from the image, or at the beginning of a segment, replaces the lost transactions before it.
 //!
 //! In reading order: `copy` is the whole procedure; `parts` are the files of the history, and the `proof` decides
-//! which frames are of it, in a `walk` over all that verify. `transactions` assembles them from frames, and `apply` checks whether they fit. `known`
-//! `states` replace lost transactions; `report` lists the result of each.
+//! which frames are of it, in a `walk` over all that verify. `transactions` assembles them from frames, and `apply`
+//! checks whether they fit. `known` puts `states` in the place of lost transactions; `report` lists the result of each.
 
 mod apply;
 mod copy;

@@ -61,8 +61,8 @@ pub fn files_of(state: &Snapshot, since: Option<Cursor>) -> Result<Vec<JournalPa
     Ok(kept.chain([newest]).collect())
 }
 
-/// Pins the newest root of the image beside the journal of a state, until that continues in another segment; `None` if there
-/// is none that can be used.
+/// Pins the newest root of the image beside the journal of a state, until that continues in another segment; `None` if
+/// there is none that can be used.
 ///
 /// # Errors
 /// `Io`; `Busy` if there is a newer root each time.

@@ -43,8 +43,8 @@ pub trait Sink {
     }
 }
 
-/// Passes on the events of a frame, or the mark of an erasure, and the commit, if the frame is one. `position` is the position of
-/// the payload.
+/// Passes on the events of a frame, or the mark of an erasure, and the commit, if the frame is one. `position` is the
+/// position of the payload.
 ///
 /// # Errors
 /// `Corrupt`: it is no event; those of the sink.

@@ -107,12 +107,12 @@ pub(in crate::db) fn restart_in_turn(
     end_restart(core, older, true)
 }
 
-/// Continues in a segment as the journal did that a database follows. `read` returns the seal, which follows a point of the
-/// segment with a hash, and what writes and flushes the beginning of the next.
+/// Continues in a segment as the journal did that a database follows. `read` returns the seal, which follows a point of
+/// the segment with a hash, and what writes and flushes the beginning of the next.
 ///
 /// # Errors
-/// Those of `read` and of what it returned, and then nothing was changed; `Io`; `Poisoned`: it was interrupted, and opening the
-/// file again ends it.
+/// Those of `read` and of what it returned, and then nothing was changed; `Io`; `Poisoned`: it was interrupted, and
+/// opening the file again ends it.
 pub fn continue_as<F>(
     database: &Database,
     read: impl FnOnce(Point, u64) -> Result<(Sealing, F)>,

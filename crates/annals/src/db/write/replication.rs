@@ -101,8 +101,8 @@ impl CommitNews {
         self.feed.wait(after.0, Some(timeout));
     }
 
-    /// Returns a future that ends once a transaction after this one is committed, or no more will follow. Dropping it is
-    /// safe at any time. It waits in no thread.
+    /// Returns a future that ends once a transaction after this one is committed, or no more will follow. Dropping it
+    /// is safe at any time. It waits in no thread.
     #[cfg(feature = "tokio")]
     pub fn after(&self, txid: Txid) -> impl Future<Output = ()> + Send + use<> {
         let waiter = self.feed.waiter();

@@ -1,8 +1,8 @@
 //! The marker: a file that exists until an erasure has finished, with the names of the files that it removes.
 //!
 //! Each piece of it fits a sector and begins with the journal's id. So the file is proven to be this journal's
-//! (`db::follow::beside`) even if a power cut left only a part of it. The pieces together are a hash, and the names, each
-//! with a zero after it, which no name has.
+//! (`db::follow::beside`) even if a power cut left only a part of it. The pieces together are a hash, and the names,
+//! each with a zero after it, which no name has.
 
 use std::io;
 
