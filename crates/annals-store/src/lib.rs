@@ -16,6 +16,7 @@
     reason = "the text above the code is for those who work there, and names its private parts"
 )]
 
+mod ahead;
 mod arena;
 mod blobs;
 mod btree;
@@ -44,10 +45,12 @@ mod previous_view;
 mod reference;
 mod row;
 mod row_runs;
+mod row_walk;
 mod rows;
 mod save;
 mod saved;
 mod savepoint;
+mod select;
 mod table;
 mod vector;
 mod vector_view;
@@ -77,11 +80,13 @@ pub use pages::pager::{Pager, PagerUse};
 #[doc(hidden)]
 pub use pages::testing::TestImage;
 pub use past::{Past, PastRow};
-pub use row::{Cell, Row, Rows};
+pub use row::{Cell, Row};
 #[doc(hidden)]
 pub use row_runs::RowRuns;
+pub use row_walk::Rows;
 pub use saved::SavedView as Saved;
 pub use savepoint::Savepoint;
+pub use select::Selected;
 pub use vector_view::VectorView;
 pub use view::{TableView, View};
 pub use writer::{Store, Uniqueness};

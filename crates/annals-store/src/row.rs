@@ -3,20 +3,21 @@
 use std::ops::{Bound, Range as Ids, RangeBounds};
 
 use std::fmt;
+use std::sync::Arc;
 
 use annals_schema::{
     Blob, Date, Decimal, FieldNumber, RowId, Timestamp, Type, Uuid, Value, ValueRef, WideValue,
     column_types,
 };
 
+use crate::ahead::CopiedRows;
 use crate::columns::column::Column;
 use crate::columns::fetched::Fetched;
 use crate::columns::primitive::VariantNumber;
 use crate::columns::raw::ValueKind;
-use crate::rows::RowIter;
+use crate::row_walk::Rows;
 use crate::view::{TableView, no_row};
 use crate::{Error, Result};
-use annals_storage::debug::brief;
 
 /// A row in a view.
 #[derive(Clone)]
@@ -24,9 +25,11 @@ pub struct Row<'a> {
     pub(super) table: TableView<'a>,
     pub(super) id: RowId,
     pub(super) slot: usize,
-    /// The values of all columns, if the view doesn't keep them in memory.
-    held: Option<Box<[Value]>>,
+    held: Held,
 }
+
+/// The values of all columns, if the view doesn't keep them in memory: those of one of some rows.
+type Held = Option<(Arc<CopiedRows>, usize)>;
 
 impl fmt::Debug for Row<'_> {
     /// Shows the fields by their names, and references as ids of their tables.
@@ -75,8 +78,7 @@ impl fmt::Debug for Plain<'_> {
 struct Loaded<'a> {
     table: TableView<'a>,
     slot: usize,
-    /// The values, if they don't stay where they were loaded to.
-    held: Option<Box<[Value]>>,
+    held: Held,
 }
 
 impl<'a> Row<'a> {
@@ -92,7 +94,22 @@ impl<'a> Row<'a> {
 
     /// Makes a row that has its values, in the order of the table's fields.
     pub(super) fn holding(table: TableView<'a>, id: RowId, values: Vec<Value>) -> Self {
-        Self { table, id, slot: 0, held: Some(values.into()) }
+        Self::copied(table, id, (Arc::new(CopiedRows::Values(values.into())), 0))
+    }
+
+    /// Makes a row whose values are at hand.
+    #[inline(always)] // as `load`
+    pub(super) const fn at_hand(table: TableView<'a>, id: RowId, slot: usize) -> Self {
+        Self { table, id, slot, held: None }
+    }
+
+    /// Makes a row of values that were copied.
+    pub(super) const fn copied(
+        table: TableView<'a>,
+        id: RowId,
+        held: (Arc<CopiedRows>, usize),
+    ) -> Self {
+        Self { table, id, slot: 0, held: Some(held) }
     }
 
     /// Returns the row of an id, and loads it as [`load`](Self::load) does.
@@ -111,7 +128,7 @@ impl<'a> Row<'a> {
     /// Returns the state for reading a field.
     #[inline(always)]
     fn parts(&self) -> Parts<'_> {
-        Parts { table: self.table, slot: self.slot, held: self.held.as_deref() }
+        Parts { table: self.table, slot: self.slot, held: self.held.as_ref() }
     }
 
     /// Returns the table that it is in.
@@ -169,7 +186,7 @@ impl<'a> Row<'a> {
 struct Parts<'r> {
     table: TableView<'r>,
     slot: usize,
-    held: Option<&'r [Value]>,
+    held: Option<&'r (Arc<CopiedRows>, usize)>,
 }
 
 impl<'r> Parts<'r> {
@@ -177,9 +194,8 @@ impl<'r> Parts<'r> {
     fn value(self, field: FieldNumber) -> ValueRef<'r> {
         let data = self.table.data;
         let column = data.column(field).expect("the caller knows the table's fields");
-        if let Some(held) = self.held {
-            let value = data.place_of(field).and_then(|place| held.get(place));
-            return value.map_or(ValueRef::Null, Value::as_ref);
+        if let Some((held, at)) = self.held {
+            return data.place_of(field).map_or(ValueRef::Null, |place| held.value(place, *at));
         }
         match column.get(self.slot) {
             Ok(Fetched::Here(value)) => value,
@@ -214,9 +230,8 @@ fn load_row<'a>(table: &TableView<'a>, slot: usize) -> Result<Loaded<'a>> {
     if table.data.values_stay(slot)? {
         return Ok(Loaded { table, slot, held: None });
     }
-    let values = table.data.columns.iter().map(|column| Ok(column.get(slot)?.into_value()));
-    let held = Some(values.collect::<Result<_>>()?);
-    Ok(Loaded { table, slot, held })
+    let copied = CopiedRows::of_slot(table.data, slot)?;
+    Ok(Loaded { table, slot, held: Some((Arc::new(copied), 0)) })
 }
 
 /// A Rust type that a field can be read as: `bool`, the integers and floats, `&str`, `&[u8]`,
@@ -344,64 +359,6 @@ cell!(
     ValueRef::Reference(v) => v
 );
 
-/// Rows in order of their ids, from both ends.
-#[derive(Clone)]
-pub struct Rows<'a> {
-    pub(super) table: TableView<'a>,
-    pub(super) rows: RowIter<'a>,
-}
-
-brief!(Rows<'_>, "Rows", "table": |it| it.table);
-
-impl<'a> Iterator for Rows<'a> {
-    type Item = Result<Row<'a>>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.rows.next() {
-            Some(Ok((id, slot))) => Some(Row::load(self.table, id, slot)),
-            Some(Err(error)) => Some(Err(error)),
-            None => self.next_past_row(),
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        match self.table.view.lazy {
-            Some(_) => (0, None),
-            None => self.rows.size_hint(),
-        }
-    }
-
-    /// Counts without reading rows: at once for all rows of a table, else 64 ids in a step.
-    fn count(mut self) -> usize {
-        match self.continue_in_whole() {
-            Some(Err(_)) => 1,
-            _ => self.rows.count(),
-        }
-    }
-
-    fn last(mut self) -> Option<Self::Item> {
-        self.next_back()
-    }
-}
-
-impl DoubleEndedIterator for Rows<'_> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.rows.next_back() {
-                Some(Ok((id, slot))) => return Some(Row::load(self.table, id, slot)),
-                Some(Err(error)) => return Some(Err(error)),
-                None => {
-                    if let Err(error) = self.continue_in_whole()? {
-                        return Some(Err(error));
-                    }
-                }
-            }
-        }
-    }
-}
-
 impl<'a> TableView<'a> {
     /// Returns the row, if there is one with that id.
     #[inline]
@@ -437,7 +394,7 @@ impl<'a> TableView<'a> {
     /// Returns all rows in order of their ids.
     #[must_use]
     pub fn rows(&self) -> Rows<'a> {
-        Rows { table: *self, rows: self.data.rows.iter() }
+        Rows::new(*self, self.data.rows.iter())
     }
 
     /// Returns the rows whose ids are in the bounds, in order of their ids, from both ends. Beginning
@@ -459,7 +416,7 @@ impl<'a> TableView<'a> {
     }
 
     pub(super) fn rows_in(&self, ids: Ids<u64>) -> Rows<'a> {
-        Rows { table: *self, rows: self.data.rows.range(ids) }
+        Rows::new(*self, self.data.rows.range(ids))
     }
 }
 

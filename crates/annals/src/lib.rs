@@ -141,7 +141,7 @@ pub use progress::{Phase, Progress};
 /// # }
 /// ```
 pub(crate) use store::IndexCursor;
-pub(crate) use store::{IndexRows, IndexView};
+pub(crate) use store::{IndexRows, IndexView, Selected};
 pub use store::{Row, Rows, TableView, View};
 #[cfg(feature = "serde")]
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 
 pub use annals_store::{
     Cell, Dangling, Fetched, FirstOfEach, Groups, IndexCursor, IndexRows, IndexView, Primitive,
-    Row, Rows, Store, TableView, Uniqueness, Values, VectorView, View,
+    Row, Rows, Selected, Store, TableView, Uniqueness, Values, VectorView, View,
 };
 
 pub(crate) use annals_store::{

@@ -4,6 +4,7 @@ use super::node::Node;
 use super::place::Place;
 use super::{NONE, Tree};
 use crate::Result;
+use crate::pages::cells::NodePage;
 
 /// The entries of a range of keys, from both ends. It ends at an error.
 #[derive(Clone, Debug)]
@@ -12,12 +13,14 @@ pub(in super::super) struct Range<'a> {
     front: Place,
     back: Place,
     done: bool,
+    /// The leaf that the front was in last: stepping on in it asks for no page.
+    leaf: Option<(u32, NodePage<'a>)>,
 }
 
 impl Tree {
     /// Returns no entries, and reads nothing.
     pub(in super::super) const fn nothing(&self) -> Range<'_> {
-        Range { tree: self, front: Place::NOWHERE, back: Place::NOWHERE, done: true }
+        Range { tree: self, front: Place::NOWHERE, back: Place::NOWHERE, done: true, leaf: None }
     }
 
     /// Returns the entries with `low <= key < high`; without `high`, to the end.
@@ -30,7 +33,7 @@ impl Tree {
             Some(high) => self.seek_from(&front, high)?,
             None => self.end()?,
         };
-        let mut range = Range { tree: self, front, back, done: false };
+        let mut range = Range { tree: self, front, back, done: false, leaf: None };
         range.look_for_the_end();
         Ok(range)
     }
@@ -120,7 +123,30 @@ impl Range<'_> {
         if self.done {
             return Ok(None);
         }
+        let level = self.tree.height;
+        let (number, at) = self.front.path[level];
+        if let Some((in_hand, page)) = &self.leaf
+            && *in_hand == number
+        {
+            let node = Node::new(page);
+            if at + 1 < node.count() && node.long(at).is_none() {
+                let found = read(node.part(at), node.value(at));
+                self.front.path[level].1 = at + 1;
+                self.look_for_the_end();
+                return Ok(Some(found));
+            }
+        }
+        self.step_over(read)
+    }
+
+    /// Steps over the last entry of a leaf, or takes the leaf in hand.
+    #[inline(never)] // so that stepping on in a leaf stays short
+    fn step_over<R>(&mut self, read: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
         let found = self.tree.step(&mut self.front, read);
+        let (number, _) = self.front.path[self.tree.height];
+        if found.is_ok() && self.leaf.as_ref().is_none_or(|(in_hand, _)| *in_hand != number) {
+            self.leaf = self.tree.leaf(number).ok().map(|page| (number, page));
+        }
         self.given(found)
     }
 
@@ -167,6 +193,18 @@ impl Range<'_> {
         }
         let found = self.tree.step_back(&mut self.back, read);
         self.given(found)
+    }
+
+    /// Takes back the last entries that the ends have given.
+    pub(in super::super) fn take_back(&mut self, front: usize, back: usize) -> Result<()> {
+        for _ in 0..front {
+            self.tree.step_back(&mut self.front, |_, _| ())?;
+        }
+        for _ in 0..back {
+            self.tree.step(&mut self.back, |_, _| ())?;
+        }
+        self.look_for_the_end();
+        Ok(())
     }
 
     /// Leaves out some entries, and returns the next one to `read`, as [`Self::next_with`] does.

@@ -91,6 +91,7 @@ macro_rules! data_of {
 }
 
 mod at_hand;
+pub(crate) mod reader;
 
 impl Refresh for Data {
     fn refresh(&mut self, newer: &Self) {

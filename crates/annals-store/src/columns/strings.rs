@@ -62,6 +62,7 @@ const MOST: u32 = u32::MAX / 2;
 type Cell = [u8; 16];
 
 mod at_hand;
+pub(crate) mod reader;
 
 /// A column of strings or bytes.
 #[derive(Clone, Debug)]
@@ -175,11 +176,16 @@ impl Strings {
             };
         }
         let begin = (offset as usize).saturating_add(HEAD);
-        // The writer may be writing after the used part of the tail.
-        if number == self.tail && begin.saturating_add(len) > self.tail_used {
+        if self.is_beyond_tail(number, begin, len) {
             return Err(leads_nowhere());
         }
         self.heap.slice(number as usize, begin, len)
+    }
+
+    /// True if bytes are after the used part of the tail, where the writer may be writing.
+    #[inline]
+    const fn is_beyond_tail(&self, number: u32, begin: usize, len: usize) -> bool {
+        number == self.tail && begin.saturating_add(len) > self.tail_used
     }
 
     /// Borrows the value of a slot of a column of strings, or copies it if only a cache has it.

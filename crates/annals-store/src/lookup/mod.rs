@@ -5,12 +5,14 @@ pub(crate) mod each;
 pub(crate) mod groups;
 mod place;
 mod unreadable;
+mod walk;
+
+pub use self::walk::IndexRows;
 
 use std::ops::Bound;
 
 use annals_schema::{IndexNumber, RowId, TableNumber, ValueRef};
 
-use crate::btree::Range;
 use crate::change::shown;
 use crate::columns::column::Column;
 use crate::index::key::{self, Out, Sought};
@@ -19,9 +21,6 @@ use crate::row::Row;
 use crate::view::{TableView, View};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::debug::brief;
-
-/// The number of rows that a walk prefetches.
-const AHEAD: usize = 16;
 
 /// An index in a view.
 #[derive(Clone, Copy)]
@@ -245,73 +244,13 @@ impl<'a> IndexView<'a> {
 
     fn between(&self, low: Vec<u8>, high: Option<Vec<u8>>) -> IndexRows<'a> {
         match self.data.tree().and_then(|tree| tree.range(&low, high.as_deref())) {
-            Ok(entries) => IndexRows { index: *self, entries, error: None, low, high },
+            Ok(entries) => IndexRows::new(*self, entries, (low, high)),
             Err(error) => self.failed(error),
         }
     }
 
     fn failed(&self, error: Error) -> IndexRows<'a> {
-        let (entries, error) = (self.data.entries.nothing(), Some(error));
-        IndexRows { index: *self, entries, error, low: Vec::new(), high: None }
-    }
-}
-
-/// Rows in the order of an index, from both ends.
-///
-/// `count`, `nth`, `skip` and `last` visit only rows that they return, and take logarithmic time. Values that don't
-/// fit the index are one error instead of rows; a page that can't be loaded is one error, and the end.
-pub struct IndexRows<'a> {
-    index: IndexView<'a>,
-    entries: Range<'a>,
-    error: Option<Error>,
-    /// The keys that it began with.
-    low: Vec<u8>,
-    high: Option<Vec<u8>>,
-}
-
-brief!(IndexRows<'_>, "IndexRows", "index": |it| it.index);
-
-impl<'a> IndexRows<'a> {
-    /// Counts the rows that neither end has given, without visiting them.
-    ///
-    /// # Errors
-    /// The searched values don't fit the index, unless that was reported already; the index can't be loaded.
-    pub fn left(&mut self) -> Result<u64> {
-        match self.error.take() {
-            Some(error) => Err(error),
-            None => self.entries.left(),
-        }
-    }
-
-    /// Returns the ids of the rows instead, from both ends. It reads no row, so that it takes a fraction of the
-    /// time.
-    pub fn ids(self) -> impl DoubleEndedIterator<Item = Result<RowId>> + use<'a> {
-        Ids(self)
-    }
-
-    /// Prefetches a row that will be returned soon: neighbours in an index are scattered, and each would be a cache
-    /// miss. `glance` returns the row at a given distance.
-    #[inline]
-    fn ask_ahead(&self, glance: impl Fn(usize) -> Option<RowId>) {
-        let table = self.index.table.data;
-        if let Some(id) = glance(AHEAD) {
-            table.ask_for_cells(id);
-        }
-        if table.rows.has_base()
-            && let Some(id) = glance(AHEAD / 2)
-            && let Some(slot) = table.rows.slot_in_tail(id.0)
-        {
-            table.ask_for_texts(slot);
-        }
-    }
-
-    #[inline]
-    fn row(&mut self, id: Result<Option<RowId>>) -> Option<Result<Row<'a>>> {
-        match id {
-            Ok(Some(id)) => Some(self.index.table.get(id)),
-            Ok(None) => self.error.take().map(Err),
-            Err(error) => Some(Err(error)),
-        }
+        IndexRows::failed(*self, error)
     }
 }
 
@@ -319,79 +258,6 @@ impl<'a> IndexRows<'a> {
 #[inline]
 pub(crate) fn id_in(entry: &[u8], _: &[u8]) -> RowId {
     key::id_of(entry)
-}
-
-impl<'a> Iterator for IndexRows<'a> {
-    type Item = Result<Row<'a>>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let id = self.entries.next_with(id_in);
-        self.ask_ahead(|ahead| self.entries.glance(ahead, id_in));
-        self.row(id)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        // An error is returned alone.
-        if self.error.is_some() { (1, Some(1)) } else { self.entries.size_hint() }
-    }
-
-    /// An error is counted as one row.
-    fn count(mut self) -> usize {
-        self.left().map_or(1, |left| usize::try_from(left).unwrap_or(usize::MAX))
-    }
-
-    /// An error isn't skipped.
-    fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        let id = self.entries.nth_with(n, id_in);
-        self.row(id)
-    }
-
-    fn last(mut self) -> Option<Self::Item> {
-        self.next_back()
-    }
-}
-
-impl DoubleEndedIterator for IndexRows<'_> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let id = self.entries.next_back_with(id_in);
-        self.ask_ahead(|ahead| self.entries.glance_back(ahead, id_in));
-        self.row(id)
-    }
-
-    /// An error isn't skipped.
-    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
-        let id = self.entries.nth_back_with(n, id_in);
-        self.row(id)
-    }
-}
-
-/// The ids of rows in the order of an index, from both ends.
-struct Ids<'a>(IndexRows<'a>);
-
-impl Iterator for Ids<'_> {
-    type Item = Result<RowId>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let Self(rows) = self;
-        let id = rows.entries.next_with(id_in).transpose();
-        id.or_else(|| rows.error.take().map(Err))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl DoubleEndedIterator for Ids<'_> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let Self(rows) = self;
-        let id = rows.entries.next_back_with(id_in).transpose();
-        id.or_else(|| rows.error.take().map(Err))
-    }
 }
 
 impl View {

@@ -126,7 +126,7 @@ impl Item for Arc<[u8]> {
 }
 
 /// An item: borrowed from the view that has it, or else kept by the reader.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Held<'a, T> {
     /// The view has it as long as it lives.
     Here(&'a T),

@@ -4,7 +4,7 @@
 //! [arena](crate::arena). A [`directory`] finds pages by number; their [`difference`] is the items that only one has.
 //! A [`base`] finds and loads those of an image, through the [`pager`]. Its loaded items are in a [`once_array`], and
 //! [`resident_blocks`] records which rows are completely in memory. A [`paged`] array is both, the directory over the
-//! base; an [`item`] is the content of its places. [`cells`] are arrays in pages. [`save`] and [`load`] are the two
+//! base; an [`item`] is the content of its places, and a reader of many keeps its last page [`in_hand`]. [`cells`] are arrays in pages. [`save`] and [`load`] are the two
 //! ways between a view and an image; [`keep`] is the target of the first. [`grow`] makes the next base, and
 //! [`rebase`] lets an array continue from it. [`unique`] is how shared things are changed, [`numbered`] how tables
 //! and indexes are found by number.
@@ -14,6 +14,7 @@ pub(super) mod cells;
 mod difference;
 pub(super) mod directory;
 pub(super) mod grow;
+pub(super) mod in_hand;
 pub(super) mod item;
 pub(super) mod keep;
 pub(super) mod load;

@@ -105,6 +105,11 @@ impl Pager {
         }
     }
 
+    /// Returns how much memory what it loads may take, in bytes.
+    pub(crate) const fn budget(&self) -> usize {
+        self.room.saturating_mul(SHARDS)
+    }
+
     /// True if loaded items stay in place.
     #[inline]
     pub fn keeps(&self) -> bool {

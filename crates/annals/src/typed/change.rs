@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use annals_schema::{
     Blob, Date, Decimal, FieldNumber, RowId, TableNumber, Timestamp, Txid, Uuid, Value,
-    column_types,
+    ValueRef, column_types,
 };
 
 use super::{Column, Id, Record};
@@ -50,11 +50,26 @@ pub trait Owned: Sized {
     /// Takes a value; `None` if it is of another type. Null elsewhere than in an `Option` is an erased value, which
     /// is read as zero, false or empty, as a getter does.
     fn from_value(value: Value) -> Option<Self>;
+
+    /// Copies a value; as [`from_value`](Self::from_value).
+    #[inline]
+    fn from_ref(value: ValueRef<'_>) -> Option<Self> {
+        Self::from_value(value.to_value())
+    }
 }
 
 macro_rules! owned {
     ($($rust:ty, $variant:ident, $taken:ident => $made:expr, $zero:expr;)+) => {$(
         impl Owned for $rust {
+            #[inline]
+            fn from_ref(value: ValueRef<'_>) -> Option<Self> {
+                match value {
+                    ValueRef::$variant($taken) => Some(Self::from($made)),
+                    ValueRef::Null => Some($zero),
+                    _ => None,
+                }
+            }
+
             fn from_value(value: Value) -> Option<Self> {
                 match value {
                     Value::$variant($taken) => Some($made),
@@ -106,12 +121,25 @@ impl<const LEN: usize> Owned for [u8; LEN] {
 }
 
 impl<R: Record> Owned for Id<R> {
+    #[inline]
+    fn from_ref(value: ValueRef<'_>) -> Option<Self> {
+        RowId::from_ref(value).map(Self::from)
+    }
+
     fn from_value(value: Value) -> Option<Self> {
         RowId::from_value(value).map(Self::from)
     }
 }
 
 impl<T: Owned> Owned for Option<T> {
+    #[inline]
+    fn from_ref(value: ValueRef<'_>) -> Option<Self> {
+        match value {
+            ValueRef::Null => Some(None),
+            value => T::from_ref(value).map(Some),
+        }
+    }
+
     fn from_value(value: Value) -> Option<Self> {
         match value {
             Value::Null => Some(None),

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use annals_schema::{Blob, Date, Decimal, FieldNumber, RowId, Timestamp, Uuid};
 
-use super::{Element, Id, Number, Record, Table, Vector};
+use super::{Element, Id, Number, Owned, Record, Table, Vector};
 use crate::Result;
 use crate::store::Primitive;
 
@@ -69,6 +69,9 @@ pub trait ColumnType: 'static {
     /// The same type, with strings and bytes that are borrowed from a view which has them in memory, or
     /// else copied.
     type In<'a>: Element<'a>;
+
+    /// The same type, with strings and bytes that are owned.
+    type Value: Owned;
 }
 
 /// The values to write to a column of type `T`: a slice, a `Vec` or an array. Where the column may be null, the
@@ -161,9 +164,11 @@ macro_rules! column_types {
     ($($plain:ty),+) => {$(
         impl ColumnType for $plain {
             type In<'a> = Self;
+            type Value = Self;
         }
         impl ColumnType for Option<$plain> {
             type In<'a> = Self;
+            type Value = Self;
         }
     )+};
 }
@@ -174,42 +179,52 @@ column_types!(
 
 impl<const SCALE: u8> ColumnType for Decimal<SCALE> {
     type In<'a> = Self;
+    type Value = Self;
 }
 
 impl<const SCALE: u8> ColumnType for Option<Decimal<SCALE>> {
     type In<'a> = Self;
+    type Value = Self;
 }
 
 impl<const LEN: usize> ColumnType for &'static [u8; LEN] {
     type In<'a> = [u8; LEN];
+    type Value = [u8; LEN];
 }
 
 impl<const LEN: usize> ColumnType for Option<&'static [u8; LEN]> {
     type In<'a> = Option<[u8; LEN]>;
+    type Value = Option<[u8; LEN]>;
 }
 
 impl ColumnType for &'static str {
     type In<'a> = Cow<'a, str>;
+    type Value = String;
 }
 
 impl ColumnType for Option<&'static str> {
     type In<'a> = Option<Cow<'a, str>>;
+    type Value = Option<String>;
 }
 
 impl ColumnType for &'static [u8] {
     type In<'a> = Cow<'a, [u8]>;
+    type Value = Vec<u8>;
 }
 
 impl ColumnType for Option<&'static [u8]> {
     type In<'a> = Option<Cow<'a, [u8]>>;
+    type Value = Option<Vec<u8>>;
 }
 
 impl<R: Record> ColumnType for Id<R> {
     type In<'a> = Self;
+    type Value = Self;
 }
 
 impl<R: Record> ColumnType for Option<Id<R>> {
     type In<'a> = Self;
+    type Value = Self;
 }
 
 impl<'a, R: Record> Table<'a, R> {

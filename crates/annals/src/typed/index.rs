@@ -306,6 +306,11 @@ impl<'a, R> IndexRows<'a, R> {
         Self { rows, kind: PhantomData }
     }
 
+    /// Returns the same rows without their type.
+    pub(super) fn into_dynamic(self) -> crate::IndexRows<'a> {
+        self.rows
+    }
+
     /// Counts the rows that neither end has given, without visiting them.
     ///
     /// # Errors

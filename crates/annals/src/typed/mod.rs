@@ -6,7 +6,7 @@
 //! In reading order: a [`TypedSchema`] represents a schema at compile time. [`Database`], [`Reader`], [`Snapshot`]
 //! and [`Transaction`] are generic over it, and [`CompiledSchema`] parses its text. A [`Record`] represents a table,
 //! and [`Id`] is the id of a row of it. [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it;
-//! a [`Query`] filters, joins and groups. A transaction inserts a [`NewRow`], and changes a row with an [`Editor`]. A [`Vector`] is a whole column of a run
+//! a [`Query`] filters, joins and groups, and a [`Selection`] says which columns are read. A transaction inserts a [`NewRow`], and changes a row with an [`Editor`]. A [`Vector`] is a whole column of a run
 //! of rows, and a [`Column`] says which. A [`Change`] is one change of a row, whose values are [`Versioned`], and
 //! a [`History`] all of them. [`OnlyRow`] is for a table of one row. A [`FieldValue`] is a type of the program for a
 //! field.
@@ -28,6 +28,7 @@ mod read_only;
 #[cfg(feature = "tokio")]
 mod runtime;
 mod schema;
+mod select;
 mod single;
 mod snapshot;
 mod summand;
@@ -71,6 +72,7 @@ pub use runtime::SubscriptionStream;
 pub use schema::{
     CompiledSchema, CustomSchema, PlainSchema, TypedSchema, Viewed, WithCustoms, unknown_custom,
 };
+pub use select::{Selected, Selection};
 pub use single::{OnlyRow, only_row};
 pub use snapshot::Snapshot;
 pub use summand::Summand;

@@ -199,6 +199,13 @@ pub struct Rows<'a, R> {
     kind: PhantomData<fn() -> R>,
 }
 
+impl<'a, R> Rows<'a, R> {
+    /// Returns the same rows without their type.
+    pub(super) fn into_dynamic(self) -> crate::Rows<'a> {
+        self.rows
+    }
+}
+
 impl<R: Record> fmt::Debug for Rows<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rows").field("table", &R::NAME).finish_non_exhaustive()

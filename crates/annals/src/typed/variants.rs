@@ -104,10 +104,12 @@ pub fn variant_of<E: Enum>(VariantNumber(number): VariantNumber) -> E {
 
 impl<E: Enum> ColumnType for E {
     type In<'a> = Self;
+    type Value = Self;
 }
 
 impl<E: Enum> ColumnType for Option<E> {
     type In<'a> = Self;
+    type Value = Self;
 }
 
 impl<E: Enum> Sliced for E {
@@ -141,6 +143,15 @@ impl<E: Enum> Element<'_> for Option<E> {
 }
 
 impl<E: Enum> Owned for E {
+    #[inline]
+    fn from_ref(value: ValueRef<'_>) -> Option<Self> {
+        match value {
+            ValueRef::Enum(value) => Self::from_number(value.number()),
+            ValueRef::Null => Some(Self::default()),
+            _ => None,
+        }
+    }
+
     fn from_value(value: Value) -> Option<Self> {
         match value {
             Value::Enum(value) => E::from_number(value.number()),

@@ -21,7 +21,7 @@ impl Strings {
         }
         let (number, offset) = (word_at(&cell, 8), word_at(&cell, 12));
         let begin = (offset as usize).saturating_add(HEAD);
-        if offset >= PINNED || number == self.tail && begin.saturating_add(len) > self.tail_used {
+        if offset >= PINNED || self.is_beyond_tail(number, begin, len) {
             return None;
         }
         self.heap.slice_at_hand(number as usize, begin, len)

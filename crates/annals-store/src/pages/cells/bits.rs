@@ -25,8 +25,8 @@ fn change(page: &PageRef, word: usize, slot: usize, bit: bool) {
 /// An array of bits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
-    pages: Pages,
-    small: [u64; SMALL_WORDS],
+    pub(super) pages: Pages,
+    pub(super) small: [u64; SMALL_WORDS],
 }
 
 refresh!(Bits { pages; small });
@@ -89,6 +89,11 @@ impl Bits {
     /// True if a bit that stays does so for all views over the same base.
     pub(crate) fn stays_below(&self, slot: usize) -> bool {
         self.pages.stays_below(slot / PAGE_BITS)
+    }
+
+    /// Returns how much memory loaded pages may take, in bytes; 0 if there is no image.
+    pub(crate) fn budget(&self) -> usize {
+        self.pages.all.base().map_or(0, |base| base.pager().budget())
     }
 
     /// True if a part of it is from an image.

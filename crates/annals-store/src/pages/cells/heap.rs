@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// Pages to which bytes are appended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heap {
-    pages: Paged<PageRef>,
+    pub(super) pages: Paged<PageRef>,
 }
 
 refresh!(Heap { pages; });
@@ -122,7 +122,7 @@ impl Heap {
 }
 
 #[cold]
-fn nowhere() -> Error {
+pub(super) fn nowhere() -> Error {
     Error::ill_written("a value refers to bytes that aren't there")
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Nodes {
 refresh!(Nodes { pages; });
 
 /// A node's page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NodePage<'a>(Held<'a, PageRef>);
 
 impl Deref for NodePage<'_> {

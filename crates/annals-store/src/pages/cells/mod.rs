@@ -17,6 +17,7 @@
 mod bits;
 mod heap;
 mod numbers;
+mod reader;
 mod runs;
 
 use std::borrow::Cow;
@@ -34,6 +35,7 @@ use crate::{Error, Result};
 pub(crate) use self::bits::Bits;
 pub(crate) use self::heap::{Heap, Longs, NodePage, Nodes};
 pub(crate) use self::numbers::FreeNumbers;
+pub(crate) use self::reader::{BitReader, CellReader, HeapReader};
 
 /// Turns a number that was kept in a page into a place in memory.
 #[inline]
