@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use annals_storage::Origin;
@@ -34,8 +34,9 @@ pub struct Pager {
     /// True if loaded items stay.
     keeps: AtomicBool,
     shards: [Mutex<Shard>; SHARDS],
-    /// How many bytes each part of the cache may have.
-    room: usize,
+    budget: usize,
+    /// How many bytes each part of the cache may have: what changes in memory alone leave of the budget.
+    room: AtomicUsize,
     /// How many items and bytes were read from the image.
     loads: AtomicU64,
     loaded: AtomicU64,
@@ -94,12 +95,14 @@ impl Pager {
     /// Makes a pager with a budget, in bytes; `keeps` says whether all of the image fits into it.
     #[inline]
     pub fn new(source: Arc<dyn Source>, budget: u64, keeps: bool) -> Self {
+        let budget = usize::try_from(budget).unwrap_or(usize::MAX);
         Self {
             source,
             origin: Origin::here(),
             keeps: AtomicBool::new(keeps),
             shards: std::array::from_fn(|_| Mutex::default()),
-            room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX).max(LEAST),
+            budget,
+            room: AtomicUsize::new(room_in(budget)),
             loads: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
         }
@@ -107,7 +110,17 @@ impl Pager {
 
     /// Returns how much memory what it loads may take, in bytes.
     pub(crate) const fn budget(&self) -> usize {
-        self.room.saturating_mul(SHARDS)
+        self.budget
+    }
+
+    /// Leaves so many bytes of the budget to changes that are in memory alone: the cache takes the rest.
+    pub fn make_way(&self, changes: usize) {
+        let room = room_in(self.budget.saturating_sub(changes));
+        if room < self.room.swap(room, Ordering::Relaxed) {
+            for shard in &self.shards {
+                shard.lock().unwrap_or_else(PoisonError::into_inner).shrink(room);
+            }
+        }
     }
 
     /// True if loaded items stay in place.
@@ -198,9 +211,15 @@ impl Pager {
         }
         let item: T = self.load(stored, is_spare)?;
         check(&item)?;
-        lock()?.keep(*stored, item.clone().into_cached(), self.room);
+        let room = self.room.load(Ordering::Relaxed);
+        lock()?.keep(*stored, item.clone().into_cached(), room);
         Ok(item)
     }
+}
+
+/// Returns how many bytes each part of a cache of so many bytes may have.
+fn room_in(bytes: usize) -> usize {
+    (bytes / SHARDS).max(LEAST)
 }
 
 /// A source of items on which nothing but speed depends.
@@ -236,6 +255,13 @@ impl Shard {
             return; // whoever looks at it has it as long as they do
         }
         self.bytes += cached.memory();
+        self.shrink(room);
+        self.known.insert(stored.place, self.clock.len());
+        self.clock.push((stored, cached, false));
+    }
+
+    /// Drops items until it has no more than its room.
+    fn shrink(&mut self, room: usize) {
         while self.bytes > room && !self.clock.is_empty() {
             self.hand %= self.clock.len();
             match self.clock.get_mut(self.hand) {
@@ -246,8 +272,6 @@ impl Shard {
                 _ => self.drop_at(self.hand),
             }
         }
-        self.known.insert(stored.place, self.clock.len());
-        self.clock.push((stored, cached, false));
     }
 
     fn drop_at(&mut self, at: usize) {

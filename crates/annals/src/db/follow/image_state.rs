@@ -48,6 +48,8 @@ pub(in crate::db) struct ImageState {
     newest: AtomicU64,
     /// True if commits of others fill the memory and can't be written.
     pub(in crate::db) is_stuck: AtomicBool,
+    /// How many bytes of the budget the cache leaves to changes.
+    left: AtomicUsize,
     /// The thread that is in a progress callback of its backfill; 0: none.
     watching: AtomicUsize,
     /// The known damage of images.
@@ -190,6 +192,7 @@ impl ImageState {
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
             is_stuck: AtomicBool::new(false),
+            left: AtomicUsize::new(0),
             watching: AtomicUsize::new(0),
             damage: Arc::clone(&found.damage),
             reopening: Mutex::default(),
@@ -403,6 +406,28 @@ impl ImageState {
         } else {
             usize::MAX
         }
+    }
+
+    /// Lets the cache of pages leave room for so many bytes of changes in memory alone, and some more; returns how many
+    /// there may be before this is to be called again.
+    #[inline]
+    pub(in crate::db) fn make_way(&self, changes: usize) -> usize {
+        let step = usize::try_from(self.budget / 64).unwrap_or(usize::MAX);
+        let left = self.left.load(Ordering::Relaxed);
+        match left.checked_sub(changes) {
+            Some(more) if more <= step.saturating_mul(2) => left,
+            _ => self.leave(changes.saturating_add(step)),
+        }
+    }
+
+    #[cold]
+    fn leave(&self, bytes: usize) -> usize {
+        self.left.store(bytes, Ordering::Relaxed);
+        if let Some((_, pager)) = &lock(&self.status).image {
+            // Half of the pages that a backfill is writing are copied meanwhile to be changed again.
+            pager.make_way(bytes.saturating_add(bytes / 2));
+        }
+        bytes
     }
 
     /// Returns how many bytes of changes in memory alone are worth a backfill.

@@ -14,10 +14,16 @@ use crate::journal::lock;
 
 /// Returns how many bytes of changes may be in memory alone before a transaction makes room, where there
 /// are `found` bytes when it begins.
-pub(in crate::db) fn room(core: &Core, found: usize) -> usize {
+pub(in crate::db) fn limit(core: &Core, found: usize) -> usize {
     let Some(image_state) = core.image() else { return usize::MAX };
     let limit = image_state.spill_limit();
     if image_state.is_stuck.load(Ordering::Relaxed) { limit.saturating_add(found) } else { limit }
+}
+
+/// Makes the cache leave room for changes in memory alone; returns how many bytes of them there may be before it
+/// leaves more.
+pub(in crate::db) fn room(core: &Core, changes: usize, limit: usize) -> usize {
+    core.image().map_or(usize::MAX, |image_state| image_state.make_way(changes)).min(limit)
 }
 
 /// Makes room for a transaction that has filled the memory with its changes; returns true if a part of it is in

@@ -47,6 +47,8 @@ pub struct Transaction<'db> {
     /// How many bytes of changes were in memory alone, not in the image, when it began.
     found: usize,
     /// It spills when more bytes of changes than these are in memory alone.
+    limit: usize,
+    /// The cache of pages leaves room for so many.
     room: usize,
     /// True if a part of it is in the image.
     pub(in crate::db) spilled: bool,
@@ -64,6 +66,7 @@ impl<'db> Transaction<'db> {
         level: Level,
     ) -> Self {
         let found = writing.store.unsaved();
+        let limit = spill::limit(database, found);
         Self {
             database,
             writing,
@@ -73,7 +76,8 @@ impl<'db> Transaction<'db> {
             committed: false,
             statements: 0,
             found,
-            room: spill::room(database, found),
+            limit,
+            room: spill::room(database, found, limit),
             spilled: false,
             savepoints: Savepoints::default(),
             touched: database.checks.watch(),
@@ -425,10 +429,11 @@ impl<'db> Transaction<'db> {
 
     #[cold]
     fn spill(&mut self) -> Result<()> {
-        if !self.writing.store.has_unsaved(self.room) {
+        let core = self.database;
+        if !self.writing.store.has_unsaved(self.limit) {
+            self.room = spill::room(core, self.writing.store.unsaved(), self.limit);
             return Ok(());
         }
-        let core = self.database;
         let error = match spill::spill(core, &mut self.writing) {
             Ok(spilled) => {
                 self.spilled |= spilled;
@@ -439,7 +444,7 @@ impl<'db> Transaction<'db> {
         if let Some(room) =
             spill::room_without_spill(core, self.found, self.writing.store.unsaved())
         {
-            self.room = room;
+            (self.room, self.limit) = (room, room);
             core.note_image_error(&error);
             return Ok(());
         }
