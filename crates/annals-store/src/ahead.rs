@@ -234,7 +234,6 @@ impl LoadedAhead {
     }
 
     /// Returns the first row that is left at each end; nothing if nothing was loaded ahead.
-    #[expect(clippy::type_complexity, reason = "the two ends")]
     pub(super) fn bounds(&self) -> Option<(Option<RowId>, Option<RowId>)> {
         let [front, back] = &**self.0.as_ref()?;
         let first = |ahead: &Ahead| ahead.rows.get(ahead.begin).copied();

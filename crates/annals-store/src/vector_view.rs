@@ -111,13 +111,11 @@ impl<'a> VectorView<'a> {
     where
         F: FnMut(ValueRef<'_>) -> Result<()>,
     {
+        let mut reader = self.column.reader();
         for run in self.table.data.runs(self.first, self.count) {
             let (slot, len) = run?;
             for slot in slot..slot + place(len) {
-                match self.column.text_here(slot) {
-                    Some(text) => take(ValueRef::String(text))?,
-                    None => take(self.column.get(slot)?.as_ref())?,
-                }
+                take(reader.get(slot)?)?;
             }
         }
         Ok(())

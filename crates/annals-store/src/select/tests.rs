@@ -40,7 +40,7 @@ fn value(random: &mut Rng, (ty, nullable): (Type, bool)) -> Value {
         _ if nullable && random.percent(20) => Value::Null,
         Type::Int32 => Value::Int32(i32::try_from(small).unwrap() - 30),
         Type::Float64 => Value::Float64([0.0, -0.0, f64::NAN, -1.5, 7.25][small % 5]),
-        Type::Bool => Value::Bool(small % 2 == 0),
+        Type::Bool => Value::Bool(small.is_multiple_of(2)),
         Type::UInt16 => Value::UInt16(u16::try_from(small).unwrap() * 1000),
         Type::Bytes => Value::Bytes(text.into_bytes()),
         Type::Timestamp => Value::Timestamp(i64::try_from(small).unwrap() - 30),
@@ -172,17 +172,15 @@ fn selected_fields_are_those_of_the_rows() {
     let in_memory = store.published();
     for _ in 0..60 {
         let len = random.index(FIELDS.len());
-        let fields: Vec<_> = (0..len).map(|_| FieldNumber(random.below(9) as u32)).collect();
+        let fields: Vec<_> =
+            (0..len).map(|_| FieldNumber(u32::try_from(random.below(9)).unwrap())).collect();
         for view in [&view, in_memory] {
             let given = random.index(40);
             let mut rows = view.table(TABLE).unwrap().rows();
             rows.by_ref().take(given).for_each(drop);
             let expected = in_memory.table(TABLE).unwrap().rows().skip(given).map(values).collect();
             let expected = selected(&expected, &fields);
-            assert_eq!(
-                format!("{:?}", collect(rows.select(&fields))),
-                format!("{expected:?}")
-            );
+            assert_eq!(format!("{:?}", collect(rows.select(&fields))), format!("{expected:?}"));
             for index in (0..).take(INDEXES.len()).map(IndexNumber) {
                 let expected = in_memory.index(index).unwrap().rows().skip(given).map(values);
                 let mut expected = selected(&expected.collect(), &fields);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use annals_schema::{
-    Blob, Date, Decimal, FieldNumber, RowId, TableNumber, Timestamp, Txid, Uuid, Value,
-    ValueRef, column_types,
+    Blob, Date, Decimal, FieldNumber, RowId, TableNumber, Timestamp, Txid, Uuid, Value, ValueRef,
+    column_types,
 };
 
 use super::{Column, Id, Record};

@@ -68,19 +68,6 @@ impl Column {
         }
     }
 
-    /// Borrows the value of a slot, if it is a string that needs no lookup; for loops over many rows.
-    #[inline]
-    pub(crate) fn text_here(&self, slot: usize) -> Option<&str> {
-        match &self.data {
-            Data::Variable(strings)
-                if self.kind == ValueKind::String && matches!(self.is_null(slot), Ok(false)) =>
-            {
-                strings.checked_at_hand(slot)
-            }
-            _ => None,
-        }
-    }
-
     /// Returns the bytes of a value of variable size that isn't null, if it is of this kind.
     #[inline]
     pub(crate) fn variable(&self, slot: usize, kind: ValueKind) -> Option<&[u8]> {

@@ -27,12 +27,6 @@ impl Strings {
         self.heap.slice_at_hand(number as usize, begin, len)
     }
 
-    /// Borrows the value of a slot, if no part of it needs a lookup and it is UTF-8.
-    #[inline]
-    pub(crate) fn checked_at_hand(&self, slot: usize) -> Option<&str> {
-        text(self.at_hand(slot)?).ok()
-    }
-
     /// Borrows the value of a slot of a column of strings, after [`is_at_hand`](Self::is_at_hand) or
     /// [`value_stays`](Self::value_stays) has checked it.
     #[inline]

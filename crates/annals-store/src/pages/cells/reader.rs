@@ -84,9 +84,9 @@ impl HeapReader<'_> {
     #[inline]
     pub(crate) fn slice(&mut self, number: usize, offset: usize, len: usize) -> Result<&[u8]> {
         match self.0.page(number)? {
-            // SAFETY: the view refers to these bytes (invariant 1), and appended bytes are not written again as long
-            // as a view refers to them.
             Some(page) if len <= PAGE && offset <= PAGE - len => {
+                // SAFETY: the view refers to these bytes (invariant 1), and appended bytes are not written again as
+                // long as a view refers to them.
                 Ok(unsafe { page.slice(offset, len) })
             }
             // Only an image can contain that.
