@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use annals_event::width;
-use annals_schema::{RowId, Value, ValueRef};
+use annals_schema::{FieldNumber, RowId, Value, ValueRef};
 
+use crate::columns::column::Column;
 use crate::columns::column::reader::ColumnReader;
 use crate::columns::copied::CopiedColumn;
 use crate::row::Row;
@@ -50,6 +51,27 @@ impl CopiedRows {
             Self::Values(values) => values.get(place).map(Value::as_ref),
         };
         value.unwrap_or(ValueRef::Null)
+    }
+}
+
+/// The fields that a walk's rows are read for: all of them, or only some.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Read(Option<Arc<[FieldNumber]>>);
+
+impl Read {
+    /// Only these fields.
+    pub(super) fn only(fields: &[FieldNumber]) -> Self {
+        Self(Some(fields.into()))
+    }
+
+    /// True if rows needn't have all of their values.
+    #[inline]
+    pub(super) const fn is_partial(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn has(&self, column: &Column) -> bool {
+        self.0.as_ref().is_none_or(|fields| fields.contains(&column.field()))
     }
 }
 
@@ -114,8 +136,8 @@ impl Ahead {
 
     /// Copies the values of the rows, which are in these slots. What can't be loaded together is loaded again one by
     /// one, and says then what is wrong with it.
-    fn copy(&mut self, table: &Table, slots: &[usize], limit: Limit) {
-        match copy(table, slots, limit.bytes) {
+    fn copy(&mut self, table: &Table, read: &Read, slots: &[usize], limit: Limit) {
+        match copy(table, read, slots, limit.bytes) {
             Ok(Some(copied)) => self.copied = copied,
             _ => self.loaded = 0,
         }
@@ -273,6 +295,7 @@ impl LoadedAhead {
         &mut self,
         end: End,
         table: &Table,
+        read: &Read,
         rows: impl Iterator<Item = Result<(RowId, usize)>>,
     ) {
         let mut slots = Vec::new();
@@ -283,7 +306,7 @@ impl LoadedAhead {
         });
         let ahead = self.end(end);
         ahead.take(rows, Limit::IN_ORDER);
-        ahead.copy(table, &slots, Limit::IN_ORDER);
+        ahead.copy(table, read, &slots, Limit::IN_ORDER);
     }
 
     /// Loads rows that are given in any order.
@@ -292,14 +315,16 @@ impl LoadedAhead {
         &mut self,
         end: End,
         table: &Table,
+        read: &Read,
         rows: impl Iterator<Item = Result<RowId>>,
     ) {
-        let width = table.columns.iter().map(|column| width(column.ty()).unwrap_or(32));
-        let limit = Limit::scattered(table.rows.budget(), width.sum());
+        let columns = table.columns.iter().filter(|column| read.has(column));
+        let width: usize = columns.map(|column| width(column.ty()).unwrap_or(32)).sum();
+        let limit = Limit::scattered(table.rows.budget(), width);
         let ahead = self.end(end);
         ahead.take(rows, limit);
         match slots_of(table, &ahead.rows) {
-            Ok(slots) => ahead.copy(table, &slots, limit),
+            Ok(slots) => ahead.copy(table, read, &slots, limit),
             Err(_) => ahead.loaded = 0,
         }
     }
@@ -328,14 +353,23 @@ fn no_entry() -> Error {
 }
 
 /// Copies the values of slots, [`SHARED`] of them together; nothing if their strings have more bytes than `most`.
-fn copy(table: &Table, slots: &[usize], most: usize) -> Result<Option<Vec<Arc<CopiedRows>>>> {
+fn copy(
+    table: &Table,
+    read: &Read,
+    slots: &[usize],
+    most: usize,
+) -> Result<Option<Vec<Arc<CopiedRows>>>> {
     let order = in_order(slots);
     let parts = || slots.chunks(SHARED).map(<[usize]>::len);
     let mut copied: Vec<Vec<CopiedColumn>> = parts().map(|_| Vec::new()).collect();
     let mut bytes = 0;
     for column in &table.columns {
+        let is_read = read.has(column);
         for (copied, len) in copied.iter_mut().zip(parts()) {
-            copied.push(CopiedColumn::new(column.ty(), len));
+            copied.push(CopiedColumn::new(column.ty(), if is_read { len } else { 0 }));
+        }
+        if !is_read {
+            continue;
         }
         let fits = each(&mut column.reader(), slots, &order, |at, value| {
             if let Some(column) = copied.get_mut(at / SHARED).and_then(|part| part.last_mut()) {

@@ -1,9 +1,9 @@
 //! Walking over the rows of a table.
 
-use annals_schema::RowId;
+use annals_schema::{FieldNumber, RowId};
 
 use crate::Result;
-use crate::ahead::{End, LoadedAhead};
+use crate::ahead::{End, LoadedAhead, Read};
 use crate::row::Row;
 use crate::rows::RowIter;
 use crate::view::TableView;
@@ -15,13 +15,23 @@ pub struct Rows<'a> {
     pub(super) table: TableView<'a>,
     pub(super) rows: RowIter<'a>,
     ahead: LoadedAhead,
+    read: Read,
 }
 
 brief!(Rows<'_>, "Rows", "table": |it| it.table);
 
 impl<'a> Rows<'a> {
     pub(super) fn new(table: TableView<'a>, rows: RowIter<'a>) -> Self {
-        Self { table, rows, ahead: LoadedAhead::default() }
+        Self { table, rows, ahead: LoadedAhead::default(), read: Read::default() }
+    }
+
+    /// Reads only these fields of the rows to come: those of a row that isn't in memory hold nothing else, and other
+    /// fields must not be read from them. For callers that know what a question reads, as [`select`](Self::select)
+    /// does for programs.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reading(self, fields: &[FieldNumber]) -> Self {
+        Self { read: Read::only(fields), ..self }
     }
 
     /// Returns where the rows are that neither end has given.
@@ -40,8 +50,9 @@ impl<'a> Rows<'a> {
     /// Loads a row that isn't at hand; if its pages don't stay in memory, the rows after it, too.
     #[inline(never)] // so that walks over what is at hand stay short
     fn load(&mut self, end: End, (id, slot): (RowId, usize)) -> Option<Result<Row<'a>>> {
-        let Self { table, rows, ahead } = self;
-        match table.data.values_stay(slot) {
+        let Self { table, rows, ahead, read } = self;
+        let stays = if read.is_partial() { Ok(false) } else { table.data.values_stay(slot) };
+        match stays {
             Ok(true) => Some(Row::load(*table, id, slot)),
             Ok(false) => {
                 let rest = std::iter::from_fn(|| match end {
@@ -49,7 +60,7 @@ impl<'a> Rows<'a> {
                     End::Back => rows.next_back(),
                 });
                 let all = std::iter::once(Ok((id, slot))).chain(rest);
-                ahead.load_in_order(end, table.data, all);
+                ahead.load_in_order(end, table.data, read, all);
                 ahead.next(end, *table)
             }
             Err(error) => Some(Err(error)),

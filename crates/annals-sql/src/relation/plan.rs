@@ -1,7 +1,7 @@
 //! Choosing the way to the rows of a query, from exact counts of the trees.
 
 use annals::model::TypeClass;
-use annals::{Snapshot, Type, Value, ValueRef};
+use annals::{FieldNumber, Snapshot, Type, Value, ValueRef};
 
 use crate::host::{Answer, Asked, Fault, Form, Op, Order, Term};
 use crate::relation::unsigned::{is_refused, refuse_known};
@@ -45,6 +45,12 @@ pub(crate) struct Planning<'a> {
 }
 
 impl Planning<'_> {
+    /// Returns the fields that the statement reads.
+    fn fields(&self) -> Vec<FieldNumber> {
+        let columns = (1..).zip(&self.shape.columns);
+        columns.filter(|(place, _)| self.asked.uses(*place)).map(|(_, it)| it.field).collect()
+    }
+
     /// Chooses the cheapest plan.
     pub(crate) fn choose(&self) -> Result<(Plan, Answer), Fault> {
         refuse_known(self.asked, |place| self.shape.column(place))?;
@@ -76,6 +82,7 @@ impl Planning<'_> {
         };
         best.plan.lists = (0..best.terms.len()).filter(is_list).collect();
         best.plan.loose = self.loose(&best.terms);
+        best.plan.fields = self.fields();
         self.check_unsigned(&mut best);
         let lists = best.plan.lists.iter().filter_map(|&it| best.terms.get(it).copied()).collect();
         #[expect(

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use annals::store::IndexRows;
-use annals::{Row, RowId, Rows, Snapshot, TableView, Type, Value, ValueRef};
+use annals::{FieldNumber, Row, RowId, Rows, Snapshot, TableView, Type, Value, ValueRef};
 
 use crate::host::{Fault, Form, Op};
 use crate::seeks::{Seek, both, bound, prefixes, seek};
@@ -34,11 +34,14 @@ pub(crate) struct Plan {
     pub(crate) loose: Vec<(usize, Op)>,
     /// The arguments that numbers of a `uint64` are compared with, and the columns of these.
     pub(crate) unsigned: Vec<(usize, usize)>,
+    /// The fields that the statement reads.
+    pub(crate) fields: Vec<FieldNumber>,
 }
 
 impl Plan {
-    pub(super) const fn new(way: Way, is_backward: bool) -> Self {
-        Self { way, is_backward, lists: Vec::new(), loose: Vec::new(), unsigned: Vec::new() }
+    pub(super) fn new(way: Way, is_backward: bool) -> Self {
+        let (lists, loose, unsigned, fields) = Default::default();
+        Self { way, is_backward, lists, loose, unsigned, fields }
     }
 
     /// Returns a value as a bound that leaves out no row, whatever SQLite makes of both sides; `None`: of no use.
@@ -195,6 +198,20 @@ enum Left<'a> {
     Found(TableView<'a>, Places),
 }
 
+impl Left<'_> {
+    /// Reads only these fields.
+    fn reading(self, fields: &[FieldNumber]) -> Self {
+        match self {
+            Self::Rows(rows) => Self::Rows(rows.reading(fields)),
+            Self::Index(rows) => Self::Index(rows.reading(fields)),
+            Self::Several(all) => {
+                Self::Several(all.into_iter().map(|rows| rows.reading(fields)).collect())
+            }
+            Self::Nothing | Self::Found(..) => self,
+        }
+    }
+}
+
 /// A walk over rows of a snapshot.
 pub(crate) struct Walk<'a> {
     left: Left<'a>,
@@ -286,6 +303,7 @@ impl<'a> Walk<'a> {
                 by_index(snapshot, key, &found, plan.is_backward)?
             }
         };
+        let left = left.reading(&plan.fields);
         let mut walk = Self { left, is_backward: plan.is_backward, row: None };
         walk.step()?;
         Ok(walk)

@@ -1,9 +1,9 @@
 //! Walking over rows in the order of an index.
 
-use annals_schema::RowId;
+use annals_schema::{FieldNumber, RowId};
 
 use super::{IndexView, id_in};
-use crate::ahead::{End, LoadedAhead};
+use crate::ahead::{End, LoadedAhead, Read};
 use crate::btree::Range;
 use crate::pages::cells::place;
 use crate::row::Row;
@@ -25,6 +25,7 @@ pub struct IndexRows<'a> {
     pub(super) low: Vec<u8>,
     pub(super) high: Option<Vec<u8>>,
     ahead: LoadedAhead,
+    read: Read,
 }
 
 brief!(IndexRows<'_>, "IndexRows", "index": |it| it.index);
@@ -35,12 +36,20 @@ impl<'a> IndexRows<'a> {
         entries: Range<'a>,
         (low, high): (Vec<u8>, Option<Vec<u8>>),
     ) -> Self {
-        Self { index, entries, error: None, low, high, ahead: LoadedAhead::default() }
+        let (ahead, read) = Default::default();
+        Self { index, entries, error: None, low, high, ahead, read }
     }
 
     pub(super) fn failed(index: IndexView<'a>, error: Error) -> Self {
         let entries = index.data.entries.nothing();
         Self { error: Some(error), ..Self::new(index, entries, (Vec::new(), None)) }
+    }
+
+    /// Reads only these fields of the rows to come, as [`Rows::reading`](crate::Rows::reading).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reading(self, fields: &[FieldNumber]) -> Self {
+        Self { read: Read::only(fields), ..self }
     }
 
     /// Counts the rows that neither end has given, without visiting them.
@@ -98,9 +107,10 @@ impl<'a> IndexRows<'a> {
     /// Loads a row that isn't at hand; if its pages don't stay in memory, the rows after it, too.
     #[inline(never)] // so that walks over what is at hand stay short
     fn load(&mut self, end: End, id: RowId) -> Option<Result<Row<'a>>> {
-        let Self { index: IndexView { table, .. }, entries, ahead, .. } = self;
+        let Self { index: IndexView { table, .. }, entries, ahead, read, .. } = self;
         let slot = table.data.rows.find(id.0).ok().flatten();
-        if slot.is_none_or(|slot| table.data.values_stay(slot).unwrap_or(true)) {
+        let stays = |slot| !read.is_partial() && table.data.values_stay(slot).unwrap_or(true);
+        if slot.is_none_or(stays) {
             return Some(table.get(id));
         }
         let rest = std::iter::from_fn(|| {
@@ -110,7 +120,7 @@ impl<'a> IndexRows<'a> {
             };
             next.transpose()
         });
-        ahead.load_scattered(end, table.data, std::iter::once(Ok(id)).chain(rest));
+        ahead.load_scattered(end, table.data, read, std::iter::once(Ok(id)).chain(rest));
         ahead.next(end, *table)
     }
 

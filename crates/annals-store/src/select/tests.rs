@@ -201,6 +201,28 @@ fn selected_fields_are_those_of_the_rows() {
 }
 
 #[test]
+fn rows_that_are_read_for_some_fields_have_these() {
+    let random = &mut Rng::new(6);
+    let (store, view, ..) = stores(random);
+    let fields = [FieldNumber(1), FieldNumber(4)];
+    let some = |row: Result<Row<'_>>| {
+        let row = row.unwrap();
+        (row.id(), fields.map(|field| row.value(field).to_value()))
+    };
+    let all = store.published();
+    let whole: Vec<_> = all.table(TABLE).unwrap().rows().map(some).collect();
+    for view in [&view, all] {
+        let rows = view.table(TABLE).unwrap().rows().reading(&fields);
+        assert_eq!(rows.map(some).collect::<Vec<_>>(), whole);
+        for index in (0..).take(INDEXES.len()).map(IndexNumber) {
+            let expected: Vec<_> = all.index(index).unwrap().rows().rev().map(some).collect();
+            let rows = view.index(index).unwrap().rows().reading(&fields).rev();
+            assert_eq!(rows.map(some).collect::<Vec<_>>(), expected);
+        }
+    }
+}
+
+#[test]
 fn a_field_in_the_key_needs_no_row() {
     let random = &mut Rng::new(8);
     let (_, _, image, saved) = stores(random);
