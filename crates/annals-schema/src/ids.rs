@@ -48,6 +48,7 @@ impl fmt::Display for Txid {
 impl Add<u64> for Txid {
     type Output = Self;
 
+    #[inline]
     fn add(self, number: u64) -> Self {
         Self(self.0.saturating_add(number))
     }
@@ -56,6 +57,7 @@ impl Add<u64> for Txid {
 impl Sub<u64> for Txid {
     type Output = Self;
 
+    #[inline]
     fn sub(self, number: u64) -> Self {
         Self(self.0.saturating_sub(number))
     }

@@ -49,6 +49,24 @@ pub(super) struct Unset {
 }
 
 impl Doubts {
+    /// True if there is nothing to check, as in most transactions.
+    #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+            && self.indexes.is_empty()
+            && self.set.runs().is_empty()
+            && self.lost.runs().is_empty()
+            && self.unset.is_empty()
+    }
+
+    /// Forgets all.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        if !self.is_empty() {
+            *self = Self::default();
+        }
+    }
+
     /// Records that rows have a field; `None`: all fields, since they are new.
     #[inline]
     pub(super) fn note_filled(

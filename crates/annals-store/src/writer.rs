@@ -206,7 +206,7 @@ impl Store {
     /// Ends the transaction: the working view becomes the published one. Costs a reference count
     /// for each table and index.
     pub fn commit(&mut self) -> Arc<View> {
-        self.doubts = Doubts::default();
+        self.doubts.clear();
         self.end_blob();
         if self.changed {
             self.changed = false;
@@ -221,7 +221,7 @@ impl Store {
 
     /// Ends the transaction: the working view becomes the last published one.
     pub fn rollback(&mut self) {
-        self.doubts = Doubts::default();
+        self.doubts.clear();
         self.end_blob();
         if self.changed {
             self.changed = false;

@@ -14,6 +14,7 @@
 //! 5. `next_id` is larger than any id ever used.
 
 mod blocks;
+mod finder;
 mod free;
 mod iter;
 mod runs;
@@ -23,7 +24,7 @@ use annals_schema::RowId;
 use self::free::FreeSlots;
 use crate::btree::Tree;
 use crate::ids::id_of;
-use crate::pages::cells::{BitReader, Bits, place};
+use crate::pages::cells::{Bits, place};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
 use crate::pages::paged::Counted;
@@ -178,11 +179,6 @@ impl RowMap {
             }
         };
         Ok(self.live.get(slot)?.then_some(slot))
-    }
-
-    /// Begins to find the slots of many rows.
-    pub(super) const fn finder(&self) -> RowFinder<'_> {
-        RowFinder { map: self, live: self.live.reader() }
     }
 
     /// Returns how much memory loaded pages may take, in bytes; 0 if there is no image.
@@ -485,27 +481,6 @@ impl RowMap {
             return Err(Error::corrupt(what));
         }
         Ok(())
-    }
-}
-
-/// Finds the slots of rows whose ids are near one another.
-#[derive(Debug)]
-pub(super) struct RowFinder<'a> {
-    map: &'a RowMap,
-    live: BitReader<'a>,
-}
-
-impl RowFinder<'_> {
-    /// Finds the slot of a row.
-    ///
-    /// # Errors
-    /// A page can't be loaded.
-    #[inline]
-    pub(super) fn find(&mut self, id: u64) -> Result<Option<usize>> {
-        match self.map.slot_in_tail(id) {
-            Some(slot) => Ok(self.live.get(slot)?.then_some(slot)),
-            None => self.map.find(id),
-        }
     }
 }
 

@@ -434,16 +434,11 @@ impl<'db> Transaction<'db> {
             self.room = spill::room(core, self.writing.store.unsaved(), self.limit);
             return Ok(());
         }
-        let error = match spill::spill(core, &mut self.writing) {
-            Ok(spilled) => {
-                self.spilled |= spilled;
-                return Ok(());
-            }
-            Err(error) => error,
-        };
-        if let Some(room) =
-            spill::room_without_spill(core, self.found, self.writing.store.unsaved())
-        {
+        let spilled = spill::spill(core, &mut self.writing);
+        self.spilled |= *spilled.as_ref().unwrap_or(&false);
+        let Err(error) = spilled else { return Ok(()) };
+        let changes = self.writing.store.unsaved();
+        if let Some(room) = spill::room_without_spill(core, self.found, changes) {
             (self.room, self.limit) = (room, room);
             core.note_image_error(&error);
             return Ok(());
