@@ -4,7 +4,7 @@
 #   python/test.sh            fails if something is missing
 #   python/test.sh --or-skip  says what is missing, and succeeds
 #
-# ANNALS_PROFILE=dev builds it quickly, without optimisation.
+# ANNALS_PROFILE=dev builds it quickly, without optimisation. ANNALS_PROGRAM=PATH is a program `annals` that is built already.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -35,9 +35,12 @@ bin=$target/python-test/bin
 ls "$target"/wheels/annals-*-abi3-*.whl >/dev/null
 "$bin/pip" install --quiet --no-index "$target"/wheels/annals-*.whl
 cp -r tests "$target/python-test/"
-(cd .. && CARGO_TARGET_DIR=$target cargo run --quiet -p annals-cli -- compile --python \
-    python/tests/library.schema -o "$target/python-test/tests/library.py")
-export ANNALS_PROGRAM=$target/debug/annals
+if [ -z "${ANNALS_PROGRAM-}" ]; then
+    (cd .. && CARGO_TARGET_DIR=$target cargo build --quiet -p annals-cli)
+    ANNALS_PROGRAM=$target/debug/annals
+fi
+export ANNALS_PROGRAM
+"$ANNALS_PROGRAM" compile --python tests/library.schema -o "$target/python-test/tests/library.py"
 ANNALS_ROOT=$(cd .. && pwd)
 export ANNALS_ROOT
 export ANNALS_GUIDE=$PWD/../docs/guide/src

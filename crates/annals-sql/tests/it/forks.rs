@@ -25,6 +25,8 @@ fn actor() {
     if std::env::var_os(SCENE).is_none() {
         return;
     }
+    let is_full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
+    let forks = if is_full { 300 } else { 100 };
     let database = Database::in_memory().unwrap();
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -35,7 +37,7 @@ fn actor() {
                 }
             });
         }
-        let all = catch_unwind(AssertUnwindSafe(|| (0..300).for_each(|_| fork(&database))));
+        let all = catch_unwind(AssertUnwindSafe(|| (0..forks).for_each(|_| fork(&database))));
         end.store(true, Ordering::Relaxed);
         all.unwrap();
     });

@@ -276,7 +276,7 @@ fn compare(sql: &mut Connection, query: &str, is_ordered: bool) -> (usize, Strin
 #[test]
 fn answers_are_those_of_sqlite() {
     let is_full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    let count = if is_full { 1_000_000 } else { 20_000 };
+    let count = if is_full { 1_000_000 } else { 10_000 };
     let seed = std::env::var("ANNALS_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut sql = World::open(&MOMENTS);
     let (mut random, all) = (Random(seed.unwrap_or(11)), all());

@@ -60,7 +60,7 @@ fn a_reader_holds_no_more_than_it_may() {
     let table = now.as_dynamic().table(TableNumber(0)).unwrap();
     let mut id = 1_u64;
     let mut sum = 0_i64;
-    for _ in 0..2_000_000 {
+    for _ in 0..500_000 {
         id = id.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let row = table.get(RowId((id >> 33) % rows)).unwrap();
         sum = sum.wrapping_add(row.read::<i64>(FieldNumber(1)));

@@ -2,16 +2,31 @@
 //! rewrites those.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs an example as a user would; it is built already when all tests are run.
-fn prints(name: &str, expected: &str) {
+/// Builds an example, and returns its program. With the features of the whole workspace, that is done already when all
+/// tests are run.
+fn built(name: &str) -> PathBuf {
     let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--offline", "--package", "annals-examples", "--example", name])
+        .args(["build", "--offline", "--message-format=json", "--workspace", "--example", name])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    let messages = String::from_utf8(output.stdout).unwrap();
+    let messages = messages.lines().map(|line| serde_json::from_str(line).unwrap());
+    let is_wanted = |message: &serde_json::Value| message["target"]["name"] == name;
+    let program = messages
+        .filter(is_wanted)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    program.unwrap_or_else(|| panic!("{name} has no program"))
+}
+
+/// Runs an example as a user would.
+fn prints(name: &str, expected: &str) {
+    let output =
+        Command::new(built(name)).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
     let (printed, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{name}: {errors}");

@@ -40,6 +40,8 @@ impl Package {
         let mut command = Command::new(program);
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
         command.current_dir(&self.folder).env("CARGO_TARGET_DIR", target);
+        // Nobody steps through them.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
         command
     }
 

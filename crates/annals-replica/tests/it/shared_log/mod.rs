@@ -11,6 +11,7 @@ mod stream;
 mod together;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use annals::{
@@ -28,6 +29,17 @@ const TAG: FieldNumber = FieldNumber(1);
 /// True if tests take the time that they need to find rare mistakes.
 fn full() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
+}
+
+/// Tries so many seeds, some at the same time: nodes wait most of the time.
+fn each(seeds: u64, run: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(0);
+    let work = || {
+        while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < seeds) {
+            run(seed);
+        }
+    };
+    std::thread::scope(|scope| (0..6).for_each(|_| drop(scope.spawn(work))));
 }
 
 /// A node with its file in memory.

@@ -17,7 +17,7 @@ use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemC
 
 use super::poison::Raw;
 use super::simulated::{Faults, Simulated};
-use super::{ITEM, Member, full};
+use super::{ITEM, Member, each, full};
 
 /// Creates a table in which a row may be twice.
 fn create(tx: &mut Transaction<'_>) -> Result<()> {
@@ -83,7 +83,7 @@ fn insert(log: &Simulated, large: &str) -> (Vec<String>, Vec<String>) {
 #[test]
 fn what_a_stale_leader_refuses_is_there_once_or_never() {
     let large = "x".repeat(20 << 10);
-    for seed in 0..if full() { 2000 } else { 60 } {
+    each(if full() { 2000 } else { 60 }, |seed| {
         let log = Simulated::new(seed, Faults::default());
         let first = Member::join(Arc::new(log.clone())).expect("a node");
         first.replica.transaction(create).expect("the schema");
@@ -101,7 +101,7 @@ fn what_a_stale_leader_refuses_is_there_once_or_never() {
         }
         assert!(counts.len() <= there.len() + unknown.len(), "seed {seed}");
         assert_eq!(first.log.counts().void, 0, "seed {seed}: {:?}", first.log.counts().reasons);
-    }
+    });
 }
 
 fn insert_row(tx: &mut Transaction<'_>, tag: &str) -> Result<()> {

@@ -35,6 +35,8 @@ pub(super) struct Effort {
     pub(super) again: [u64; 2],
     /// The same of those after a killed process.
     pub(super) killed: u64,
+    /// At one of so many operations the power goes off, or the process is killed. Which ones differs between workloads.
+    pub(super) places: u64,
     /// One of so many operations gets each kind of fault.
     pub(super) faults: u64,
     /// In so many of 1000 states each read of their opening goes wrong.
@@ -117,9 +119,20 @@ impl Explorer {
         self.states.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Cuts the power at every operation of a workload.
+    /// Returns the operations of a workload that are tried. The end is one of them.
+    pub(super) fn places(
+        &self,
+        workload: &str,
+        end: u64,
+    ) -> impl DoubleEndedIterator<Item = u64> + use<> {
+        let places = if self.only.is_some() { 1 } else { self.effort.places };
+        let first = hash(workload.as_bytes()) % places;
+        (0..=end).filter(move |at| at % places == first || *at == end)
+    }
+
+    /// Cuts the power at the operations of a workload.
     pub(super) fn power(&self, workload: &str) -> Checked {
-        for operation in 0..=count(workload)? {
+        for operation in self.places(workload, count(workload)?) {
             let place = format!("{workload}/power@{operation}");
             if !self.is_wanted(&place) {
                 continue;
@@ -134,7 +147,7 @@ impl Explorer {
 
     /// As [`power`](Self::power), on a disk that may leave garbage in each sector that was being written.
     pub(super) fn garbage(&self, workload: &str) -> Checked {
-        for operation in 0..=count(workload)? {
+        for operation in self.places(workload, count(workload)?) {
             let place = format!("{workload}/garbage@{operation}");
             if !self.is_wanted(&place) {
                 continue;
@@ -147,10 +160,10 @@ impl Explorer {
         Ok(())
     }
 
-    /// Kills the process at every operation of a workload: what it wrote stays in the page cache,
+    /// Kills the process at the operations of a workload: what it wrote stays in the page cache,
     /// and all that was acknowledged must be there. Then the power goes off in the next opening.
     pub(super) fn kill(&self, workload: &str) -> Checked {
-        for operation in 0..=count(workload)? {
+        for operation in self.places(workload, count(workload)?) {
             let place = format!("{workload}/kill@{operation}");
             if !self.is_wanted(&place) {
                 continue;

@@ -11,6 +11,7 @@ use annals::storage::{Clock, SystemClock};
 use super::explore::{Effort, Explorer};
 use super::history::Checked;
 use super::images::{apart, failed_flush, growth, older_root, postponed};
+use super::is_full;
 use crate::image::cut::refused;
 use crate::image::damage::{flipped_each, read_over_damage};
 use crate::image::drop_roots::{frames_dropped, none_published};
@@ -143,12 +144,13 @@ fn find(mistake: Option<Mistake>, is_wanted: impl Fn(&str) -> bool) -> Option<St
             _ => ([8, 4, 0], [4, 0], 300),
         };
         let reads = if name == "every_read_goes_wrong" { 100 } else { 0 };
-        let faults = if kind == "sharedlong" { 20 } else { 3 };
-        let effort = Effort { few: [8, 16, 0], samples, again, killed, faults, reads };
+        let (places, faults) = if kind == "sharedlong" { (5, 20) } else { (1, 3) };
+        let effort = Effort { few: [8, 16, 0], samples, again, killed, places, faults, reads };
         let workloads = match kind {
             "once" => 1,
             _ if mistake.is_some() => 12,
-            _ => 3,
+            _ if is_full() => 3,
+            _ => 1,
         };
         // Each on its own: states that were tried with one mistake aren't tried with the next.
         // A check of a test build that panics has found it, too.

@@ -39,7 +39,8 @@ const DEFAULT: Effort = Effort {
     samples: [16, 4, 2],
     again: [8, 1],
     killed: 150,
-    faults: 3,
+    places: 2,
+    faults: 5,
     reads: 2,
 };
 const FULL: Effort = Effort {
@@ -47,15 +48,34 @@ const FULL: Effort = Effort {
     samples: [48, 8, 3],
     again: [10, 1],
     killed: 300,
+    places: 1,
     faults: 1,
     reads: 5,
 };
 
+/// For workloads that bring the image forward, whose states are dear.
+const DEFAULT_IMAGED: Effort =
+    Effort { again: [4, 1], killed: 50, places: 4, faults: 7, ..DEFAULT };
+
 /// For workloads that write megabytes, where every run is dear.
-const DEFAULT_LONG: Effort =
-    Effort { few: [4, 2, 1], samples: [6, 1, 1], again: [0, 0], killed: 10, faults: 32, reads: 0 };
-const FULL_LONG: Effort =
-    Effort { few: [16, 4, 2], samples: [12, 2, 1], again: [3, 1], killed: 40, faults: 8, reads: 1 };
+const DEFAULT_LONG: Effort = Effort {
+    few: [4, 2, 1],
+    samples: [6, 1, 1],
+    again: [0, 0],
+    killed: 10,
+    places: 2,
+    faults: 32,
+    reads: 0,
+};
+const FULL_LONG: Effort = Effort {
+    few: [16, 4, 2],
+    samples: [12, 2, 1],
+    again: [3, 1],
+    killed: 40,
+    places: 1,
+    faults: 8,
+    reads: 1,
+};
 
 fn is_full() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
@@ -77,6 +97,7 @@ struct Kind {
 }
 
 const SHORT: [Effort; 2] = [DEFAULT, FULL];
+const IMAGED: [Effort; 2] = [DEFAULT_IMAGED, FULL];
 const LONG: [Effort; 2] = [DEFAULT_LONG, FULL_LONG];
 
 /// Explores workloads on all cores, and says how much that was.
@@ -190,7 +211,7 @@ fn process_killed_while_several_restart_the_journal() {
 
 #[test]
 fn process_killed_while_several_bring_the_image_forward() {
-    let kind = Kind { workloads: "sharedimage", count: [3, 40], effort: SHORT };
+    let kind = Kind { workloads: "sharedimage", count: [3, 40], effort: IMAGED };
     explore("several processes, images", &kind, Explorer::shared);
 }
 
@@ -208,32 +229,32 @@ fn power_cut_in_long_transactions() {
 
 #[test]
 fn power_cut_while_the_image_advances() {
-    let kind = Kind { workloads: "imaged", count: [5, 120], effort: SHORT };
+    let kind = Kind { workloads: "imaged", count: [5, 120], effort: IMAGED };
     explore("images, power cuts", &kind, Explorer::power);
 }
 
 #[test]
 fn process_killed_while_the_image_advances() {
-    let kind = Kind { workloads: "imaged", count: [4, 60], effort: SHORT };
+    let kind = Kind { workloads: "imaged", count: [4, 60], effort: IMAGED };
     explore("images, kills", &kind, Explorer::kill);
 }
 
 #[test]
 fn operations_fail_while_the_image_advances() {
-    let kind = Kind { workloads: "imaged", count: [2, 60], effort: SHORT };
+    let kind = Kind { workloads: "imaged", count: [2, 60], effort: IMAGED };
     explore("images, faults", &kind, Explorer::faults);
 }
 
 #[test]
 fn power_cut_while_a_backfill_restarts_the_journal() {
-    let kind = Kind { workloads: "truncating", count: [5, 90], effort: SHORT };
+    let kind = Kind { workloads: "truncating", count: [5, 90], effort: IMAGED };
     explore("restarts behind backfills", &kind, all);
 }
 
 #[test]
 fn reads_go_wrong_while_the_image_advances() {
     let reads = |effort: Effort| Effort { reads: 200, ..effort };
-    let kind = Kind { workloads: "imaged", count: [4, 60], effort: SHORT.map(reads) };
+    let kind = Kind { workloads: "imaged", count: [4, 60], effort: IMAGED.map(reads) };
     explore("images, reads", &kind, Explorer::reads);
 }
 
@@ -252,7 +273,9 @@ fn process_killed_while_others_have_the_file_open() {
 
 #[test]
 fn process_killed_in_long_transactions_of_several() {
-    let kind = Kind { workloads: "sharedlong", count: [2, 4], effort: LONG };
+    let [default, full] = LONG;
+    let effort = [Effort { places: 8, ..default }, Effort { places: 2, ..full }];
+    let kind = Kind { workloads: "sharedlong", count: [2, 4], effort };
     explore("several processes, long", &kind, Explorer::shared);
 }
 

@@ -102,12 +102,6 @@ fn is_long(workload: &str) -> bool {
 }
 
 impl Explorer {
-    /// Returns the operations at which something happens: all, or a part of them where runs are dear.
-    fn places(&self, workload: &str) -> Checked<impl Iterator<Item = u64>> {
-        let step = if is_long(workload) { (self.effort.faults / 4).max(1) } else { 1 };
-        Ok((0..=count(workload)?).rev().filter(move |at| at % step == 0))
-    }
-
     /// Lets everything happen that may happen to several processes.
     pub(super) fn shared(&self, workload: &str) -> Checked {
         self.turns(workload)?;
@@ -116,28 +110,28 @@ impl Explorer {
         self.shared_faults(workload)
     }
 
-    /// Lets all others look, and try to write, right before each operation.
+    /// Lets all others look, and try to write, right before operations.
     pub(super) fn turns(&self, workload: &str) -> Checked {
-        for operation in self.places(workload)? {
+        for operation in self.places(workload, count(workload)?).rev() {
             let place = format!("{workload}/turn@{operation}");
             self.crew(&place, Errors::Fatal, |crew| crew.interrupt_at(operation))?;
         }
         Ok(())
     }
 
-    /// Cuts the power at every operation.
+    /// Cuts the power at the operations.
     pub(super) fn shared_power(&self, workload: &str) -> Checked {
-        for operation in self.places(workload)? {
+        for operation in self.places(workload, count(workload)?).rev() {
             let place = format!("{workload}/power@{operation}");
             self.crew(&place, Errors::Fatal, |crew| crew.disk.crash_at(operation))?;
         }
         Ok(())
     }
 
-    /// Kills the process whose operation it is, at every operation; the others continue, and a new one
+    /// Kills the process whose operation it is, at the operations; the others continue, and a new one
     /// takes its place. In the end, or some operations later, the power goes off.
     pub(super) fn killed(&self, workload: &str) -> Checked {
-        for operation in self.places(workload)? {
+        for operation in self.places(workload, count(workload)?).rev() {
             for (kind, fault) in LAST.into_iter().enumerate() {
                 for &later in if is_long(workload) { &[5, NEVER][..] } else { &[2, 5, 9, NEVER] } {
                     let place = format!("{workload}/killed@{operation}-{kind}/power@{later}");

@@ -138,7 +138,7 @@ fn run(seed: u64, transactions: usize) {
 #[test]
 fn random_transactions_agree_with_the_model_and_with_their_journal() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    for seed in 1..=if full { 300 } else { 12 } {
+    for seed in 1..=if full { 300 } else { 6 } {
         println!("seed {seed}");
         run(seed, if full { 400 } else { 160 });
     }

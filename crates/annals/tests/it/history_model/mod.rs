@@ -60,7 +60,7 @@ fn seeds(count: u64) -> Vec<u64> {
 #[test]
 fn random_histories_agree_with_the_model() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    for seed in seeds(if full { 400 } else { 30 }) {
+    for seed in seeds(if full { 400 } else { 15 }) {
         let effort = if full { "ANNALS_TEST_EFFORT=full " } else { "" };
         println!("repeat the last history with {effort}ANNALS_TEST_HISTORY={seed}");
         run(seed, if full { 400 } else { 150 });

@@ -158,7 +158,7 @@ fn the_history_of_every_row_is_that_of_a_scan() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
     let seeds = match std::env::var("ANNALS_TEST_HISTORY") {
         Ok(seed) => seed.parse().unwrap()..=seed.parse().unwrap(),
-        Err(_) => 1..=if full { 400 } else { 40 },
+        Err(_) => 1..=if full { 400 } else { 20 },
     };
     let (mut indexed, mut versions) = (0, 0);
     for seed in seeds {
