@@ -135,5 +135,6 @@ fn examined(path: &Path, examination: &Examination) -> Result<[u64; 5]> {
     }
     let transactions = inspection.end.txid.0.saturating_sub(before);
     let indexes = snapshot.schema().indexes().len() as u64;
-    Ok([transactions, examination.events, tables.len() as u64, indexes, rows])
+    let events = examination.events.unwrap_or_default();
+    Ok([transactions, events, tables.len() as u64, indexes, rows])
 }

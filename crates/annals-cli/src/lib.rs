@@ -69,6 +69,9 @@ Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` fo
 damage, 3 when it found a commit that doesn't apply; `diff` has 3 for rows that differ,
 and `schema diff` 3 and 4 for schemas.")]
 struct Cli {
+    /// The most memory that the command takes, about: a number of bytes, or one with KiB, MiB or GiB; 256MiB unless set
+    #[arg(long, global = true, value_name = "SIZE", value_parser = commands::size)]
+    memory: Option<u64>,
     #[command(subcommand)]
     command: Command,
 }
@@ -136,6 +139,11 @@ pub fn main(has_output: bool) -> ExitCode {
             return if wrong || !printed { ExitCode::from(1) } else { ExitCode::SUCCESS };
         }
     };
+    match cli.command {
+        #[cfg(feature = "net")]
+        Command::Serve(_) => progress::leave_memory(),
+        _ => cli.memory.into_iter().for_each(progress::limit_memory),
+    }
     match run_soundly(&cli.command) {
         // It succeeded with the state before a commit that doesn't apply.
         Ok(Outcome::Done) if notes::is_behind() => ExitCode::from(1),

@@ -1,7 +1,7 @@
 //! The bar that a person sees while a large file is read. Every command opens files through here.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,10 +22,41 @@ pub(crate) fn verify_images() {
     VERIFIES.store(true, Ordering::Relaxed);
 }
 
+/// How much memory the program takes at most, in bytes, unless it is told otherwise.
+const MOST_MEMORY: u64 = 256 << 20;
+
+/// How much of it isn't for a database.
+const OWN_MEMORY: u64 = 16 << 20;
+
+/// The least memory for the pages of a database.
+const LEAST_PAGES: u64 = 2 << 20;
+
+/// How much memory the pages of a database may take, in bytes; 0: the library's default.
+static PAGES: AtomicU64 = AtomicU64::new(pages_of(MOST_MEMORY));
+
+/// Returns how much of some memory is for the pages of a database: changes may take half as much again.
+const fn pages_of(memory: u64) -> u64 {
+    let pages = memory.saturating_sub(OWN_MEMORY) / 3 * 2;
+    if pages < LEAST_PAGES { LEAST_PAGES } else { pages }
+}
+
+/// Sets how much memory the program takes at most, in bytes.
+pub(crate) fn limit_memory(bytes: u64) {
+    PAGES.store(pages_of(bytes), Ordering::Relaxed);
+}
+
+/// Leaves the memory for the pages of a database to the library: the program is a server.
+#[cfg(feature = "net")]
+pub(crate) fn leave_memory() {
+    PAGES.store(0, Ordering::Relaxed);
+}
+
 /// Returns the default options, with a bar on standard error if that is a terminal.
 pub(crate) fn options() -> Options {
     let bar = Bar::new();
-    let options = Options::new().verify_image(VERIFIES.load(Ordering::Relaxed));
+    let options = Options::new()
+        .verify_image(VERIFIES.load(Ordering::Relaxed))
+        .memory(PAGES.load(Ordering::Relaxed));
     options.on_progress(move |progress| {
         bar.show(progress);
         ControlFlow::Continue(())
@@ -115,5 +146,20 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_changes_and_the_program_share_the_memory() {
+        for memory in [32 << 20, MOST_MEMORY, 1 << 30] {
+            let pages = pages_of(memory);
+            let all = pages + pages / 2 + OWN_MEMORY;
+            assert!(all <= memory && all > memory - 16, "{memory}: {pages}");
+        }
+        assert_eq!(pages_of(0), LEAST_PAGES);
     }
 }

@@ -3,6 +3,7 @@
 use annals_schema::{Timestamp, Txid};
 
 use super::format::Point;
+use super::frame::FrameHeader;
 use super::level::Level;
 use super::reader::Frame;
 
@@ -27,15 +28,19 @@ impl Committed {
     /// Reads it from a commit frame; `None` if the frame is another, or of an unknown level.
     #[doc(hidden)]
     pub fn of(frame: &Frame<'_>) -> Option<Self> {
-        let header = &frame.header;
+        Self::at(&frame.header, frame.end, frame.chain)
+    }
+
+    /// Does what [`of`](Self::of) does, for a frame that ends at a position with a chain.
+    pub(super) fn at(header: &FrameHeader, position: u64, chain: u64) -> Option<Self> {
         let level = Level::of_code(header.level)?;
         header.is_commit().then_some(Self {
             txid: Txid(header.txid),
-            position: frame.end,
+            position,
             level,
             time: Timestamp(header.time),
             explicit_time: header.has_explicit_time(),
-            chain: frame.chain,
+            chain,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use annals_schema::{FieldNumber, RowId, TableNumber, Txid};
 
+use super::frame::FrameHeader;
 use super::reader::Frame;
 use annals_event::compact;
 
@@ -64,10 +65,14 @@ impl Erasure {
     /// Reads it from its frame; `None` if the frame is another, or says nothing that can be.
     #[doc(hidden)]
     pub fn of(frame: &Frame<'_>) -> Option<Self> {
-        if !frame.header.is_erasure() {
+        Self::decode(&frame.header, frame.payload)
+    }
+
+    /// Does what [`of`](Self::of) does, for a frame with a header and a payload.
+    pub(super) fn decode(header: &FrameHeader, mut payload: &[u8]) -> Option<Self> {
+        if !header.is_erasure() {
             return None;
         }
-        let mut payload = frame.payload;
         let mut number = || compact::take(&mut payload).ok();
         let table = TableNumber(u32::try_from(number()?).ok()?);
         let row = RowId(number()?);
@@ -85,7 +90,7 @@ impl Erasure {
             let (before, after) = (u64::from_le_bytes(*before), u64::from_le_bytes(*after));
             chains.push(Carried { txid: Txid(txid), before, after });
         }
-        let txid = frame.header.txid;
+        let txid = header.txid;
         let is_all = payload.is_empty() && row <= RowId::MAX;
         is_all.then_some(Self {
             txid: Txid(txid),

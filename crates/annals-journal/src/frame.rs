@@ -177,7 +177,8 @@ impl FrameHeader {
     }
 
     /// True if it is the mark of an erasure.
-    pub(crate) const fn is_erasure(&self) -> bool {
+    #[inline]
+    pub const fn is_erasure(&self) -> bool {
         self.kind == format::KIND_ERASURE
     }
 

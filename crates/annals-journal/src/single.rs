@@ -2,7 +2,9 @@
 
 use std::io;
 
-use super::format::{FRAME_HEADER_LEN, MAX_FRAME_LEN, Point};
+use super::committed::Committed;
+use super::erasure::Erasure;
+use super::format::{FRAME_ALIGN, FRAME_HEADER_LEN, MAX_FRAME_LEN, Point};
 use super::frame::{self, FrameHeader, Spot, Verified};
 use annals_storage::Storage;
 
@@ -11,6 +13,9 @@ const FIRST: usize = 512;
 
 /// How much is read at once of consecutive frames.
 const WINDOW: u64 = 4096;
+
+/// How much is searched first for the beginning of a frame: most are shorter.
+const NEAR: u64 = 16 << 10;
 
 /// Reads single frames of a file.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +38,22 @@ pub struct Single<'b> {
     pub end: u64,
     /// Its chain, as it is stored.
     pub chain: u64,
+}
+
+impl Single<'_> {
+    /// Returns the facts of the transaction that it commits; `None` if it commits none, or is of an unknown level.
+    #[inline]
+    #[must_use]
+    pub fn committed(&self) -> Option<Committed> {
+        Committed::at(&self.header, self.end, self.chain)
+    }
+
+    /// Returns the mark of an erasure, if it is one.
+    #[inline]
+    #[must_use]
+    pub fn erasure(&self) -> Option<Erasure> {
+        Erasure::decode(&self.header, self.payload)
+    }
 }
 
 impl<'s> Singles<'s> {
@@ -61,6 +82,31 @@ impl<'s> Singles<'s> {
         let (payload, time) = frame::payload(buffer, &header);
         let header = FrameHeader { time: time.unwrap_or(header.time), ..header };
         Ok(Some(Single { header, payload, end, chain }))
+    }
+
+    /// Reads the frame that ends at a position into a buffer; `None` if none verifies that does.
+    ///
+    /// Cost: one read of 16 KiB, or of a longer frame another of 512 KiB, and those of [`read`](Self::read).
+    ///
+    /// # Errors
+    /// Those of the file.
+    #[inline]
+    pub fn ending<'b>(&self, end: u64, buffer: &'b mut Vec<u8>) -> io::Result<Option<Single<'b>>> {
+        for most in [NEAR, MAX_FRAME_LEN] {
+            let from = end.saturating_sub(most);
+            self.fill(from, end - from, 0, buffer)?;
+            let ends = |&inside: &usize| {
+                let at = from + inside as u64;
+                let header = buffer.get(inside..).and_then(|bytes| self.header(at, bytes));
+                header.is_some_and(|header| at + header.frame_len() == end)
+            };
+            let step = usize::try_from(FRAME_ALIGN).unwrap_or(1);
+            let found = (0..buffer.len()).step_by(step).rev().find(ends);
+            if let Some(inside) = found {
+                return self.read(from + inside as u64, buffer);
+            }
+        }
+        Ok(None)
     }
 
     /// Reads the frame at a position into a buffer, which has just the frame then; returns its header and its chain.

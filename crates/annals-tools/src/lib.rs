@@ -2,7 +2,7 @@
 //!
 //! Each function takes the [`Options`](annals::Options) for the files that it reads, and writes new files: an existing
 //! file is never replaced. A new file gets its name once it is whole and on permanent storage. [`scan`], [`inspect`],
-//! [`examine`] and the checks of the image write nothing.
+//! [`overview`], [`verify`], [`examine`] and the checks of the image write nothing.
 //!
 //! ```
 //! use annals::{Database, Options};
@@ -47,7 +47,9 @@ pub use inspection::image_check::{
     ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
 };
 pub use inspection::inspect::{Inspection, inspect, inspect_head, inspect_head_in, inspect_in};
+pub use inspection::overview::{overview, overview_in};
 pub use inspection::scan::{scan, scan_in};
+pub use inspection::verify::{verify, verify_in};
 pub use merge::{Merged, OnConflict, merge, merge_in};
 /// For the program, which writes new databases, too.
 #[doc(hidden)]

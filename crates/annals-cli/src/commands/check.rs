@@ -15,19 +15,21 @@ use crate::{Outcome, hints, progress};
 
 /// Look for damage
 ///
-/// Verifies every frame of the journal, replays the history, and checks the resulting tables and indexes. Prints `ok:
-/// ..` and ends with status 0, or the first damage, with its position and the affected transactions, and status 2. A
-/// line `note: ..` reports harmless facts: bytes after the last commit, where only zeros should be; an index with a
-/// collation that this program doesn't have.
+/// Verifies every frame of the journal, and decodes every event. Prints `ok: ..` and ends with status 0, or the first
+/// damage, with its position and the affected transactions, and status 2. A line `note: ..` reports harmless facts: bytes
+/// after the last commit, where only zeros should be; an index with a collation that this program doesn't have.
 ///
 /// Status 3 is neither: every frame verifies, but a commit doesn't apply. A newer version wrote it, or a
 /// program had a bug. The error names its event, and says what to do; until then the file can only be read,
 /// as of the commit before.
 ///
 /// If there is an image, the page file beside the journal from which opening starts, all of it is verified too, and
-/// that it belongs to this journal. With --replay its state is compared with that of the journal: schema, rows with
-/// all values, next ids, order of indexes, blobs. Damage of the image loses nothing: it holds only what the journal
-/// does. The history index in it is verified, too, and with --replay each entry is compared.
+/// that it belongs to this journal. Damage of the image loses nothing: it holds only what the journal does. The history
+/// index in it is verified, too.
+///
+/// Without an image, or with --replay, the history is replayed, and the resulting tables and indexes are checked. This
+/// needs memory for all of them. With --replay they are also compared with the state of the image: schema, rows with
+/// all values, next ids, order of indexes, blobs, and each entry of the history index.
 ///
 /// Of an archive (file:///FOLDER, s3://BUCKET/PATH) every byte of every object is compared. --drill also restores it into a
 /// temporary folder. --race shows whether the store keeps two uploaders apart: it creates 200 objects, each by 8 at once.
@@ -89,7 +91,10 @@ fn is_damage(error: &Error) -> bool {
 
 /// Runs all checks; returns a summary.
 fn check(path: &Path, replay: bool) -> Result<String> {
-    let examination = annals_tools::examine(&progress::options(), path)?;
+    let examination = match replay {
+        true => annals_tools::examine(&progress::options(), path)?,
+        false => annals_tools::verify(&progress::options(), path)?,
+    };
     let inspection = &examination.inspection;
     let shown = path.display().to_string();
     let unapplied = examination.unapplied.as_ref().map(|unapplied| {
@@ -102,7 +107,9 @@ fn check(path: &Path, replay: bool) -> Result<String> {
         return Err(Error::corrupt(damage.clone()));
     }
     let snapshot = &examination.snapshot;
-    snapshot.check().map_err(|error| error.within(path.display()))?;
+    if examination.is_replayed {
+        snapshot.check().map_err(|error| error.within(path.display()))?;
+    }
     if let Some(damage) = info_json::damaged_copy(inspection) {
         return Err(Error::corrupt(damage).within(path.display()));
     }
@@ -116,13 +123,15 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     let mut summary = format!(
         "ok: {}, {}, {}, {}, {}",
         count(info::transactions(&examination), "transaction"),
-        count(examination.events, "event"),
+        count(examination.events.unwrap_or_default(), "event"),
         count(snapshot.schema().tables().len(), "table"),
         count(rows, "row"),
         count(snapshot.schema().indexes().len(), "index"),
     );
     summary.extend(image(path, replay.then_some(snapshot))?);
-    summary.extend(history(path, snapshot, replay)?);
+    if inspection.image.is_some() {
+        summary.extend(history(path, replay)?);
+    }
     summary.extend(dangling(snapshot)?);
     summary.extend(unavailable(snapshot));
     summary.extend(torn_slots(inspection));
@@ -196,9 +205,11 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
 }
 
 /// Verifies the history index. If `deep`, also compares each entry with the journal.
-fn history(path: &Path, snapshot: &Snapshot, deep: bool) -> Result<Option<String>> {
+fn history(path: &Path, deep: bool) -> Result<Option<String>> {
     let sound = |error| but_sound(path, error, "no answer depends on the history index");
-    let Some(found) = annals_tools::check_history_index(snapshot, deep).map_err(sound)? else {
+    let reader = progress::options().open_read_only(path).map_err(sound)?;
+    let Some(found) = annals_tools::check_history_index(&reader.read(), deep).map_err(sound)?
+    else {
         return Ok(None);
     };
     if let Some(problem) = found.problem {

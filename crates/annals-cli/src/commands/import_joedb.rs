@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use annals::storage::SystemClock;
-use annals::{Level, Options, Result};
+use annals::{Level, Result};
 use annals_joedb::{Choices, Imported};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
 use crate::exchange::arrival;
 use crate::output::{Output, count};
-use crate::{Outcome, files};
+use crate::{Outcome, files, progress};
 
 /// Take in a joedb file, with its whole history
 ///
@@ -65,9 +65,6 @@ impl From<Until> for annals_joedb::Until {
     }
 }
 
-/// How much memory the new database may take, in bytes: the image gets what doesn't fit.
-const MEMORY: u64 = 256 << 20;
-
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { from, to, until, lossy, max_rows } = arguments;
@@ -80,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let imported = arrival::named(to, |directory, name| {
         let create = || {
             let clock = Arc::new(SystemClock);
-            let options = Options::new().level(Level::Soft).memory(MEMORY);
+            let options = progress::options().level(Level::Soft);
             let opened = options.open_in(Arc::clone(directory), name, clock);
             opened.map_err(|error| {
                 error.within(format_args!("{}: nothing was written", to.display()))

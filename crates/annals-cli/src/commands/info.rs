@@ -18,6 +18,9 @@ use crate::progress;
 ///
 /// Reads without a lock and changes nothing. Of a damaged file it prints the readable part, and a line `damage: ..`
 /// describes the rest.
+///
+/// Reads as little as opening the file does. Where there is an image, that is the image and the journal after it: `annals
+/// check` verifies the rest, and counts the events.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals info people.annals
@@ -53,7 +56,7 @@ fn look(arguments: &Arguments) -> Result<Found> {
     if arguments.header {
         return Ok(Found { head: annals_tools::inspect_head(path)?, rest: None });
     }
-    match annals_tools::examine(&progress::options(), path) {
+    match annals_tools::overview(&progress::options(), path) {
         Ok(rest) => Ok(Found { head: annals_tools::inspect_head(path)?, rest: Some(Ok(rest)) }),
         Err(error) if error.kind() == ErrorKind::Corrupt => {
             // Without anything to show the damage is all there is to say.
@@ -285,9 +288,13 @@ pub(crate) fn transactions(examination: &Examination) -> u64 {
 fn print_history(examination: &Examination, output: &mut Output) -> Result<()> {
     let last = &examination.inspection.last;
     output.line(&format!("transactions: {}", transactions(examination)))?;
-    output.line(&format!("events: {}", examination.events))?;
-    if let (Some(first), Some(last)) = (examination.first, last) {
+    if let Some(events) = examination.events {
+        output.line(&format!("events: {events}"))?;
+    }
+    if let (Some(first), Some(_)) = (examination.first, last) {
         output.line(&format!("first commit: {}", first.time))?;
+    }
+    if let Some(last) = last {
         output.line(&format!("last commit: {} at level {}", last.time, last.level.name()))?;
     }
     if let Some(unapplied) = &examination.unapplied {

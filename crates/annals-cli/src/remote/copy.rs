@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Error, ErrorKind, Options, Result, Txid};
+use annals::{Error, ErrorKind, Result, Txid};
 use annals_replica::{Patience, Replica};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -34,11 +34,11 @@ impl Access {
         let path = folder.path().join(format!("{}.annals", name.unwrap_or("database")));
         let replica = match place {
             Place::Server(server) => {
-                let options = Options::new();
+                let options = progress::options();
                 Some(Replica::connect_with(server, &path, &options, Patience::default())?)
             }
             Place::Archive(archive) => {
-                let options = Options::new();
+                let options = progress::options();
                 Some(Replica::connect_with(archive, &path, &options, Patience::default())?)
             }
             Place::Web(web) => {

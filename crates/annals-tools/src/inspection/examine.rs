@@ -8,11 +8,11 @@ use annals::internals::{
     snapshot_of, watch,
 };
 use annals::journal::{Erasure, SegmentFacts, Survey};
-use annals::{Committed, Options, Point, Result, Snapshot, Timestamp, Unapplied};
+use annals::{Committed, Options, Point, Result, Snapshot, Timestamp, Unapplied, View};
 use annals_journal::Rule;
 use annals_storage::{Directory, Lock};
 
-use super::findings::Findings;
+use super::findings::{Events, Findings};
 use super::inspect::{Inspection, says_nothing};
 
 /// The contents of a journal file, as far as it verifies.
@@ -22,9 +22,11 @@ pub struct Examination {
     pub inspection: Inspection,
     /// The state as of the last valid commit.
     pub snapshot: Snapshot,
-    /// How many events the valid transactions have.
-    pub events: u64,
-    /// The first transaction.
+    /// True if the snapshot is the result of a replay of the journal, and not of the image.
+    pub is_replayed: bool,
+    /// How many events the valid transactions have; `None` if they weren't all read.
+    pub events: Option<u64>,
+    /// The first transaction; `None` if there is none, or it wasn't looked for.
     pub first: Option<Committed>,
     /// The existing segments of the journal, the oldest first and this file last; empty if an earlier one is wrong.
     pub segments: Vec<SegmentInspection>,
@@ -78,70 +80,121 @@ pub fn examine_in(options: &Options, directory: &dyn Directory, name: &str) -> R
         Opened { past: Err(error), .. } if says_nothing(&error) => return Err(error),
         opened => opened,
     };
-    examine_storage(directory, name, &opened, options)
+    Examining { directory, name, opened: &opened, options }.replayed()
 }
 
-/// Examines a file that is open for reading.
-fn examine_storage(
-    directory: &dyn Directory,
-    name: &str,
-    opened: &Opened,
-    options: &Options,
-) -> Result<Examination> {
-    let Opened { storage, shown, past, witnesses } = opened;
-    let watch = watch(options);
-    let watched = Watched::new(&**storage, watch.as_ref());
-    let source = FrameSource { past: past.as_ref().ok(), storage: &watched, shown };
-    let missing = past.as_ref().err().map(|error| (0, error.to_string()));
-    let look = |until| {
-        let begin = || Findings {
-            replay: Replay::default().until(until),
-            problem: missing.clone(),
-            ..Findings::default()
+/// A file that is open for reading, to be examined.
+#[derive(Clone, Copy)]
+pub(super) struct Examining<'o> {
+    pub(super) directory: &'o dyn Directory,
+    pub(super) name: &'o str,
+    pub(super) opened: &'o Opened,
+    pub(super) options: &'o Options,
+}
+
+/// The state to which a journal leads.
+pub(super) struct Reached {
+    pub(super) view: Arc<View>,
+    /// The end of its last commit.
+    pub(super) point: Point,
+    /// The commit after it, if that doesn't apply.
+    pub(super) unapplied: Option<Unapplied>,
+    /// True if all of it was replayed.
+    pub(super) is_replayed: bool,
+}
+
+impl Examining<'_> {
+    /// Examines it by a replay of all events.
+    fn replayed(self) -> Result<Examination> {
+        let watch = watch(self.options);
+        let watched = Watched::new(&*self.opened.storage, watch.as_ref());
+        let look = |until| {
+            let begin = || Events::Applied(Box::new(Replay::default().until(until)));
+            self.survey(&watched, begin)
         };
-        source.survey(Rule::new(recovery(options)), is_damaged, begin)
-    };
-    let (mut survey, mut state) = look(None)?;
-    if let Some(txid) = state.misfit {
-        watched.read_again();
-        (survey, state) = look(Some(txid))?;
-    }
-    state.count(survey.end.position);
-    let (head, end, hard) = (&survey.head, survey.end, survey.hard);
-    let counted = Counted { head, from: None, shown, end, hard };
-    let unapplied = state.replay.unapplied(&counted);
-    let stopped = match state.replay.before(&counted) {
-        _ if state.problem.is_some() => None,
-        Ok(stopped) => stopped,
-        Err(error) => {
-            state.problem = Some((0, error.to_string()));
-            None
+        let (mut survey, mut found) = look(None)?;
+        if let Some(txid) = found.misfit {
+            watched.read_again();
+            (survey, found) = look(Some(txid))?;
         }
-    };
-    let first = state.first.filter(|first| first.position <= survey.end.position);
-    let problem = state.problem.filter(|(at, _)| *at < survey.end.position).map(|(_, why)| why);
-    let replay = if problem.is_some() { Replay::default() } else { state.replay };
-    let view = Arc::clone(replay.finish().published());
-    let segments = past.as_ref().map_or_else(|_| Vec::new(), |past| segments(past, &survey, shown));
-    let segment = survey.head.header.segment;
-    let point = stopped.as_ref().map_or(survey.end, |stopped| stopped.point);
-    Ok(Examination {
-        inspection: Inspection::of(survey, shown)
-            .against(witnesses, directory, name, &**storage)?
-            .with_image(directory, name),
-        snapshot: snapshot_of(view, point, Arc::clone(storage), segment, directory.again(), name),
-        events: state.events,
-        first: state.first_kept.or(first),
-        segments,
-        problem,
-        unapplied,
-        wrong_mark: state.marks.problem(),
-        erasures: state.marks.erasures,
-    })
+        let replay = found.replay();
+        let (head, end, hard) = (&survey.head, survey.end, survey.hard);
+        let counted = Counted { head, from: None, shown: &self.opened.shown, end, hard };
+        let unapplied = replay.unapplied(&counted);
+        let stopped = match replay.before(&counted) {
+            _ if found.problem.is_some() => None,
+            Ok(stopped) => stopped,
+            Err(error) => {
+                found.problem = Some((0, error.to_string()));
+                None
+            }
+        };
+        let replay = match found.problem_before(end.position) {
+            Some(_) => Replay::default(),
+            None => replay,
+        };
+        let point = stopped.map_or(end, |stopped| stopped.point);
+        let view = Arc::clone(replay.finish().published());
+        self.told(survey, found, Reached { view, point, unapplied, is_replayed: true })
+    }
+
+    /// Reads all frames. `begin` returns what is done with their events.
+    pub(super) fn survey(
+        self,
+        watched: &Watched<'_>,
+        begin: impl Fn() -> Events,
+    ) -> Result<(Survey, Findings)> {
+        let Opened { shown, past, .. } = self.opened;
+        let source = FrameSource { past: past.as_ref().ok(), storage: watched, shown };
+        let missing = past.as_ref().err().map(|error| (0, error.to_string()));
+        let begin =
+            || Findings { events_of: begin(), problem: missing.clone(), ..Findings::default() };
+        let rule = Rule::new(recovery(self.options));
+        let (survey, mut found) = source.survey(rule, is_damaged, begin)?;
+        found.count(survey.end.position);
+        Ok((survey, found))
+    }
+
+    /// Returns what was found.
+    pub(super) fn told(
+        self,
+        survey: Survey,
+        found: Findings,
+        reached: Reached,
+    ) -> Result<Examination> {
+        let Self { directory, name, opened: Opened { storage, shown, past, witnesses }, .. } = self;
+        let Reached { view, point, unapplied, is_replayed } = reached;
+        let first = found.first.filter(|first| first.position <= survey.end.position);
+        let problem = found.problem_before(survey.end.position);
+        let segments =
+            past.as_ref().map_or_else(|_| Vec::new(), |past| segments(past, &survey, shown));
+        let segment = survey.head.header.segment;
+        Ok(Examination {
+            inspection: Inspection::of(survey, shown)
+                .against(witnesses, directory, name, &**storage)?
+                .with_image(directory, name),
+            snapshot: snapshot_of(
+                view,
+                point,
+                Arc::clone(storage),
+                segment,
+                directory.again(),
+                name,
+            ),
+            is_replayed,
+            events: Some(found.events),
+            first: found.first_kept.or(first),
+            segments,
+            problem,
+            unapplied,
+            wrong_mark: found.marks.problem(),
+            erasures: found.marks.erasures,
+        })
+    }
 }
 
 /// Describes all segments; the newest one, named by `shown`, is last.
-fn segments(past: &Past, survey: &Survey, shown: &str) -> Vec<SegmentInspection> {
+pub(super) fn segments(past: &Past, survey: &Survey, shown: &str) -> Vec<SegmentInspection> {
     // The pins of this read are released, so that only others are found.
     past.let_go();
     let kept = past.segments();

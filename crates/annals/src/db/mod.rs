@@ -40,7 +40,7 @@ pub use crate::db::follow::unapplied::{Counted, Unapplied};
 pub use crate::db::follow::witness::{check_end, identity, image_witnesses};
 pub use crate::db::image::compare::difference;
 pub use crate::db::image::restart::{SegmentBeginning, continue_as};
-pub use crate::db::past::history::check::{compare_history_index, indexed_until};
+pub use crate::db::past::history::check::{compare_history_index, first_end, indexed_until};
 pub use crate::db::past::moment::{Moment, MomentError};
 pub use crate::db::past::reader::Reader;
 #[cfg(feature = "tokio")]

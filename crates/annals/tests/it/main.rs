@@ -44,6 +44,7 @@ mod indexes;
 mod library;
 mod locales;
 mod museum;
+mod overview;
 mod own;
 mod own_types;
 mod pack;

@@ -157,6 +157,8 @@ pub struct BegunFromImage {
     pub root: Txid,
     /// False if the journal doesn't continue from the root, and was replayed instead.
     pub is_used: bool,
+    /// False if a commit doesn't apply: the state is the one before it.
+    pub is_whole: bool,
     /// The findings in the journal.
     pub survey: Survey,
     /// The state at its end.
@@ -183,8 +185,9 @@ pub fn open_from_image(
         let opened = request.open(&mut found, &watched, Recovery::Checked, is_damaged);
         let (survey, state, _) =
             opened.map_err(|error| watched.explain(error, &directory.display(name)))?;
-        let (is_used, view) = (found.begun.is_some(), Arc::clone(state.store.published()));
-        begun = Some(BegunFromImage { root, is_used, survey, view });
+        let (is_used, is_whole) = (found.begun.is_some(), found.stopped.is_none());
+        let view = Arc::clone(state.store.published());
+        begun = Some(BegunFromImage { root, is_used, is_whole, survey, view });
     }
     Ok(FromImage { begun, reason: found.reason })
 }

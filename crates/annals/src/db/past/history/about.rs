@@ -38,7 +38,7 @@ pub(super) const COMMANDS: u64 = 5;
 pub(super) const SMALL: usize = 4096;
 
 /// The unit of places.
-const UNIT: u64 = 8;
+pub(super) const UNIT: u64 = 8;
 
 /// Returns the key of a table.
 pub(super) fn table_key(table: TableNumber) -> u64 {

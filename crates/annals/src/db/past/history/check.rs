@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use annals_schema::Txid;
 
-use crate::db::past::history::about::{About, COMMANDS, MARKS};
+use crate::db::past::history::about::{About, COMMANDS, MARKS, TRANSACTIONS, UNIT};
 use crate::db::past::history::current::Current;
 use crate::db::past::history::files::Files;
 use crate::db::present::snapshot::Snapshot;
-use crate::store::history::{Entry, HistoryIndex};
+use crate::journal::format::FRAMES_AT;
+use crate::store::history::{Entry, HistoryIndex, Key};
 use crate::{Error, Result};
 
 /// Returns the last transaction in a history index.
@@ -17,6 +18,25 @@ use crate::{Error, Result};
 /// `Corrupt`.
 pub fn indexed_until(index: &HistoryIndex) -> Result<Txid> {
     About::decode(index.about()).map(|about| about.end.point.txid)
+}
+
+/// Returns the end of the first transaction in a segment, or of the state with which the segment begins, by a history
+/// index; `None` if the index doesn't have the segment, or that transaction is one small frame.
+///
+/// # Errors
+/// `Corrupt`; a node can't be loaded.
+pub fn first_end(index: &HistoryIndex, segment: u64) -> Result<Option<u64>> {
+    let about = About::decode(index.about())?;
+    let Some(part) = about.parts.iter().find(|part| part.segment == segment) else {
+        return Ok(None);
+    };
+    if let Some(state) = part.state {
+        return Ok(Some(state.end));
+    }
+    let row = about.unit_of(segment, FRAMES_AT);
+    let found = index.record_at(Key { table: TRANSACTIONS, row })?.filter(|it| it.row == row);
+    let len = found.and_then(|record| record.numbers.first().copied());
+    Ok(len.map(|len| FRAMES_AT + len * UNIT))
 }
 
 /// Verifies the history index of a state; if `deep`, also compares its contents with the journal.
