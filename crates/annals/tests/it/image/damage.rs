@@ -354,7 +354,7 @@ fn reads_of_a_lost_page_fail_while_a_transaction_is_open() {
     let path = make(folder.path(), 40);
     let expected = expected(&path);
     let mut lost = 0;
-    damage_each(&path, 5, |path, _, _| {
+    damage_each(&path, 9, |path, _, _| {
         let db = Options::new().open(path).unwrap();
         let tx = db.begin().unwrap();
         if let Err(error) = content(&db.read()) {
