@@ -70,7 +70,7 @@ damage, 3 when it found a commit that doesn't apply; `diff` has 3 for rows that 
 and `schema diff` 3 and 4 for schemas.")]
 struct Cli {
     /// The most memory that the command takes, about: a number of bytes, or one with KiB, MiB or GiB; 256MiB unless set
-    #[arg(long, global = true, value_name = "SIZE", value_parser = commands::size)]
+    #[arg(long, global = true, display_order = 900, value_name = "SIZE", value_parser = commands::size)]
     memory: Option<u64>,
     #[command(subcommand)]
     command: Command,

@@ -1,6 +1,7 @@
 //! Files that an older program wrote open, answer and verify as they did then, and go on.
 //!
-//! `older/make.sh` says how the program of a0300d08 made the folder `files`, and `answers.txt` of `questions.txt`.
+//! `older/make.sh` says how the program of a0300d08 made the folder `files`, and `answers.txt` of `questions.txt`. That
+//! program didn't verify the history index: the lines of `check` about it were added.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -32,7 +32,10 @@ pub fn verify(options: &Options, path: impl AsRef<Path>) -> Result<Examination> 
 /// # Errors
 /// As [`verify`].
 pub fn verify_in(options: &Options, directory: &dyn Directory, name: &str) -> Result<Examination> {
-    let opened = Opened::new(directory, name, Past::whole)?;
+    let opened = match Opened::new(directory, name, Past::whole)? {
+        Opened { past: Err(error), .. } if says_nothing(&error) => return Err(error),
+        opened => opened,
+    };
     // Without a root of an image the state is the result of a replay.
     if opened.witnesses.is_empty() || recovery(options) != Recovery::Checked {
         drop(opened);
