@@ -11,7 +11,7 @@ use annals_storage::{Clock as _, SystemClock};
 
 use super::linear::{Told, What, is_linearizable};
 use super::simulated::{Faults, Simulated};
-use super::{Member, add, additions, create, each, full};
+use super::{Member, add, additions, create, full};
 
 const NODES: u64 = 3;
 const ADDITIONS: u64 = 10;
@@ -134,7 +134,10 @@ fn run(seed: u64) {
 
 #[test]
 fn nodes_of_a_bad_log_agree_and_lose_nothing() {
-    each(if full() { 200 } else { 6 }, run);
+    // One after the other: nodes must be faster than what disturbs them.
+    for seed in 0..if full() { 200 } else { 6 } {
+        run(seed);
+    }
 }
 
 #[test]
