@@ -1,7 +1,7 @@
 //! A real Chromium, driven over WebDriver.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,34 @@ fn find(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
+/// Starts the driver; returns it and its port.
+///
+/// A driver draws a port and listens on it at two addresses; where another program took it at one of
+/// them in between, the driver ends. Browsers of other tests draw from the same ports, so one more
+/// is started then.
+fn start_driver(chromedriver: &Path) -> (Child, u16) {
+    const TRIES: u32 = 20;
+    for attempt in 1..=TRIES {
+        let mut driver = Command::new(chromedriver)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = lines.map_while(Result::ok).find_map(|line| {
+            line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok()
+        });
+        if let Some(port) = port {
+            return (driver, port);
+        }
+        let _ = driver.kill();
+        let _ = driver.wait();
+        std::thread::sleep(Duration::from_millis(50) * attempt);
+    }
+    panic!("the driver ended {TRIES} times before it had a port");
+}
+
 impl Browser {
     /// Starts a browser with a window of this size; `None`, having said so, where there is none.
     pub(super) fn start(width: u32, height: u32) -> Option<Self> {
@@ -48,17 +76,7 @@ impl Browser {
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
-        let mut driver = Command::new(chromedriver)
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = lines.find_map(|line| {
-            let line = line.ok()?;
-            line.split_once("successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok()
-        });
+        let (driver, port) = start_driver(&chromedriver);
         let log = profile.path().join("console.log");
         let arguments = [
             "--headless=new".to_owned(),
@@ -82,7 +100,7 @@ impl Browser {
         let capabilities = json!({ "browserName": "chrome", "goog:chromeOptions": options });
         let capabilities = capabilities.as_object().unwrap().clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let address = format!("http://127.0.0.1:{}", port.expect("it says its port"));
+        let address = format!("http://127.0.0.1:{port}");
         let client = runtime.block_on(async {
             let mut builder =
                 ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new());
