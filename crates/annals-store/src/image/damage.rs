@@ -202,20 +202,22 @@ impl Image {
         }
     }
 
-    /// Returns true if an object of a root doesn't verify, and all of those were written by earlier backfills: tests
-    /// damage the output of those.
+    /// Returns true if an object of a root or of its key frames doesn't verify, and all of those were written by
+    /// earlier backfills: tests damage the output of those.
     #[cfg(feature = "testing")]
-    pub fn has_older_damage(&self, root: &Root) -> bool {
+    pub fn has_older_damage(&self, newest: &Root) -> bool {
         let (mut found, mut is_older) = (false, true);
-        let walked = walk(self, root, |object, stored| match self.verify(stored) {
+        let mut visit = |object, stored: &Stored| match self.verify(stored) {
             Ok(()) => Ok(WalkStep::Enter),
             Err(_) => {
                 found = true;
-                is_older &= object == Object::Frames || !root.wrote(stored);
+                is_older &= object == Object::Frames || !newest.wrote(stored);
                 Ok(WalkStep::Skip)
             }
-        });
-        walked.is_ok() && found && is_older
+        };
+        let frames = self.frames_of(newest);
+        let walked = frames.iter().chain([newest]).all(|root| walk(self, root, &mut visit).is_ok());
+        walked && found && is_older
     }
 }
 

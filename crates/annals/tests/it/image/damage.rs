@@ -354,7 +354,7 @@ fn reads_of_a_lost_page_fail_while_a_transaction_is_open() {
     let path = make(folder.path(), 40);
     let expected = expected(&path);
     let mut lost = 0;
-    damage_each(&path, 9, |path, _, _| {
+    damage_each(&path, 5, |path, _, _| {
         let db = Options::new().open(path).unwrap();
         let tx = db.begin().unwrap();
         if let Err(error) = content(&db.read()) {
@@ -423,6 +423,15 @@ fn several_processes_get_over_damage() {
     });
 }
 
+/// Sets a flag when it is dropped.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn readers_and_a_writer_go_on_while_units_are_damaged() {
     let folder = tempfile::tempdir().unwrap();
@@ -438,6 +447,8 @@ fn readers_and_a_writer_go_on_while_units_are_damaged() {
                 }
             });
         }
+        // The readers end if this thread panics, too.
+        let _done = Done(&is_done);
         let mut rng = Rng::new(3);
         for round in 0..60 {
             let len = std::fs::metadata(&image).map_or(0, |it| usize::try_from(it.len()).unwrap());
@@ -449,7 +460,6 @@ fn readers_and_a_writer_go_on_while_units_are_damaged() {
                 db.backfill(BackfillMode::Full).unwrap();
             }
         }
-        is_done.store(true, Ordering::Relaxed);
     });
     let shown = content(&db.read()).or_else(|_| content(&db.read())).unwrap();
     drop(db);
