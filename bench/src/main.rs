@@ -4,14 +4,13 @@
 //! openings, after a clean close and after a kill; `checkpoint` measures updating a table from its log. `backfill`
 //! measures writing many pages to the image, `backfill-floor` to a bare file; `backfill-during` commits meanwhile.
 //! `amplification` compares written with committed bytes; `size` measures a small database; `instructions` counts
-//! those of each operation. `growth` shows how costs grow with a table; `past` asks for histories, old rows and
-//! differences. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
-//! `mixed` readers beside a writer, `sql` lookups, a join and the past in SQL, `network` a server and its replicas,
-//! `lazy` replicas that fetch what they read, `log` a node of a shared log, `explore` the explorer in a browser,
-//! `compile` the build time of a schema. Without
-//! one of them, the table of all workloads is made, or of those after `--only`. Each engine is used as its own
-//! documentation recommends for speed at equal guarantees. Engines take turns; what is printed is the median of all
-//! turns.
+//! those of each operation. `growth` shows how costs grow with a table, `larger` what one costs that is larger than
+//! memory; `past` asks for histories, old rows and differences. `wide` measures rows of many fields with several
+//! indexes, `unique` a unique index beside a map, `mixed` readers beside a writer, `sql` lookups, a join and the past in
+//! SQL, `network` a server and its replicas, `lazy` replicas that fetch what they read, `log` a node of a shared log,
+//! `explore` the explorer in a browser, `compile` the build time of a schema. Without one of them, the table of all
+//! workloads is made, or of those after `--only`. Each engine is used as its own documentation recommends for speed at
+//! equal guarantees. Engines take turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
@@ -31,6 +30,7 @@ mod floor;
 mod growth;
 mod instructions;
 mod keys;
+mod larger;
 mod lazy;
 mod log;
 mod measured;
@@ -115,6 +115,8 @@ enum Part {
     Instructions(instructions::Count),
     /// Bulk work, openings, reads and scans of tables of 1, 10 and 100 million rows.
     Growth(growth::Sizes),
+    /// A table larger than memory, with three indexes: its load, questions, memory and bytes.
+    Larger(larger::Work),
     /// A unique index on random strings, beside an ordered map in memory.
     Unique(unique::Names),
     /// Readers beside a writer, in parts of what each does alone.
@@ -138,6 +140,9 @@ enum Part {
     /// The tasks of child processes.
     #[command(hide = true)]
     Grown(growth::Grown),
+    /// The tasks of child processes.
+    #[command(hide = true)]
+    LargerStep(larger::Step),
     /// The tasks of child processes.
     #[command(hide = true)]
     PastStep(past::Step),
@@ -186,6 +191,8 @@ fn main() -> Result<(), engines::Failure> {
         Some(Part::Instructions(count)) => instructions::run(count, table)?,
         Some(Part::Counted(counted)) => counted.take()?,
         Some(Part::Growth(sizes)) => growth::run(sizes, table)?,
+        Some(Part::Larger(work)) => larger::run(work, table)?,
+        Some(Part::LargerStep(step)) => step.take()?,
         Some(Part::PastStep(step)) => step.take()?,
         Some(Part::Grown(grown)) => grown.take()?,
         Some(Part::Step(step)) => step.take()?,
