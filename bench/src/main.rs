@@ -34,6 +34,7 @@ mod larger;
 mod lazy;
 mod log;
 mod measured;
+mod memory;
 mod mixed;
 mod network;
 mod opening;

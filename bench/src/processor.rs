@@ -1,18 +1,22 @@
-//! The processor time, as the kernel reports it in `/proc`: seconds; `None` if it doesn't.
+//! The processor time, as the operating system reports it, in the program and in the kernel for it: seconds; `None` if it
+//! doesn't.
 
 use std::fs::read_to_string;
 
-/// The times are in hundredths of a second on every machine (`USER_HZ`).
-const TICKS: f64 = 100.0;
-
 /// For this process, including all ended threads.
 pub(crate) fn of_process() -> Option<f64> {
-    ticks([11, 12])
+    #[cfg(unix)]
+    return used(libc::RUSAGE_SELF);
+    #[cfg(not(unix))]
+    None
 }
 
 /// For all children of this process that ended, and for theirs.
 pub(crate) fn of_children() -> Option<f64> {
-    ticks([13, 14])
+    #[cfg(unix)]
+    return used(libc::RUSAGE_CHILDREN);
+    #[cfg(not(unix))]
+    None
 }
 
 /// For this thread.
@@ -21,12 +25,17 @@ pub(crate) fn of_thread() -> Option<f64> {
     Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
-/// Returns the sum of two of the fields after the program's name, which may have spaces itself.
-fn ticks(fields: [usize; 2]) -> Option<f64> {
-    let stat = read_to_string("/proc/self/stat").ok()?;
-    let (_, behind) = stat.rsplit_once(") ")?;
-    let tick = |field: usize| behind.split(' ').nth(field)?.parse::<f64>().ok();
-    Some((tick(fields[0])? + tick(fields[1])?) / TICKS)
+#[cfg(unix)]
+fn used(whose: libc::c_int) -> Option<f64> {
+    // SAFETY: `getrusage` writes the given struct, which may have any bytes before.
+    #[allow(unsafe_code, reason = "the standard library doesn't tell processor time")]
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        (libc::getrusage(whose, &raw mut usage) == 0).then_some(usage)
+    }?;
+    #[allow(clippy::cast_precision_loss, reason = "times are far below 2^52")]
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Some(seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -7,10 +7,11 @@ use annals::Options;
 use clap::ValueEnum;
 
 use super::Work;
-use super::clocks::{Took, peak, time};
+use super::clocks::{Took, time};
 use crate::disk;
 use crate::engines::Failure;
 use crate::measured::{self, Database, SHORT, plain};
+use crate::memory;
 use crate::random::Random;
 
 /// The task of a process.
@@ -203,4 +204,9 @@ fn compare(work: &Work) -> Result<Vec<Measurement>, Failure> {
         measurements.push((PAGES, each(took.processor, reads)));
     }
     Ok(measurements)
+}
+
+/// Returns the peak of memory so far, in MiB.
+fn peak() -> f64 {
+    memory::peak().map_or(f64::NAN, memory::mib)
 }

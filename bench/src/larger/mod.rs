@@ -152,7 +152,10 @@ impl Step {
                 clock.print(name);
                 println!("{} held after it, MiB", clock::held());
                 table.close()?;
-                println!("{} on disk, closed, MiB", clock::mib(disk::length(&self.folder)?));
+                println!(
+                    "{} on disk, closed, MiB",
+                    crate::memory::mib(disk::length(&self.folder)?)
+                );
             }
         }
         println!("{} peak of it, MiB: {name}", clock::peak());

@@ -10,6 +10,7 @@ use annals::ValueRef;
 use super::{ITEM, Load, Running, create};
 use crate::engines::Failure;
 use crate::figures::Measured;
+use crate::memory;
 
 /// Measures the memory of subscribers that wait, and how long it takes until all have a transaction.
 ///
@@ -19,12 +20,13 @@ pub(super) fn measure(load: &Load, folder: &Path, measured: &mut Measured) -> Re
     let running = Running::start(database.clone())?;
     // What the first ones cost is needed once.
     let _first = (0..8).map(|_| subscribe(&running)).collect::<Result<Vec<_>, _>>()?;
-    let before = resident()?;
+    let unknown = "the system doesn't say how much memory it has";
+    let before = memory::resident().ok_or(unknown)?;
     let waiting = (0..load.subscribers).map(|_| subscribe(&running));
     let mut waiting = waiting.collect::<Result<Vec<_>, _>>()?;
-    let after = resident()?;
-    let kib = after.saturating_sub(before);
-    measured.add("Annals", ("all subscribers, waiting", "MiB"), f64::from(kib) / 1024.0);
+    let after = memory::resident().ok_or(unknown)?;
+    let held = after.saturating_sub(before);
+    measured.add("Annals", ("all subscribers, waiting", "MiB"), memory::mib(held));
     let begun = Instant::now();
     database.write(|tx| tx.insert(ITEM, &[ValueRef::Bytes(b"row")]))?;
     for subscriber in &mut waiting {
@@ -58,12 +60,4 @@ fn wait_for(stream: &mut TcpStream, wanted: &[u8]) -> Result<(), Failure> {
         read.extend_from_slice(&piece[..count]);
     }
     Ok(())
-}
-
-/// Returns the memory of this process, in KiB.
-fn resident() -> Result<u32, Failure> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB"));
-    Ok(kib.ok_or("the system doesn't say it")?.trim().parse()?)
 }

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::meter::{self, Reading, Used};
+use super::meter::{Reading, Used};
 use super::{Workload, named};
 use crate::disk;
 use crate::engines::{self, Engine, Failure, Table};
+use crate::memory;
 
 /// The output of a contestant that can't do it.
 pub(super) const ABSENT: &str = "absent";
@@ -99,8 +100,8 @@ impl Run<'_> {
         &mut self,
         mut work: impl FnMut(Range<u64>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        meter::forget_peak();
-        let before = meter::resident();
+        memory::forget_peak();
+        let before = memory::resident();
         self.written = disk::written();
         say(READY)?;
         let mut first = 0;
@@ -116,7 +117,7 @@ impl Run<'_> {
         if first != self.count {
             return Err(format!("{first} were done, not {}", self.count).into());
         }
-        if let Some(peak) = meter::peak() {
+        if let Some(peak) = memory::peak() {
             self.figure("peak memory", "MiB", bytes(peak) / f64::from(1 << 20));
             let growth = peak.saturating_sub(before.unwrap_or(peak));
             self.each("memory beyond before", "B", bytes(growth));
