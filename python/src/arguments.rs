@@ -1,7 +1,9 @@
 //! Arguments of calls: an error names the argument, and says what it takes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use annals::Table;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 
@@ -27,6 +29,17 @@ pub(crate) fn text(name: &str, given: Argument<'_, '_>) -> PyResult<Option<Strin
         Ok(text.to_owned())
     };
     given.map(read).transpose()
+}
+
+/// Reads which fields of a table are wanted, by their names: one, or several. Returns the table with these alone.
+pub(crate) fn select(table: &Arc<Table>, given: Argument<'_, '_>) -> PyResult<Arc<Table>> {
+    let Some(given) = given else { return Ok(Arc::clone(table)) };
+    let names: Vec<String> = match text("select", Some(given)) {
+        Ok(Some(name)) => vec![name],
+        _ => given.extract().map_err(|_| refused("select", "names of fields", given))?,
+    };
+    let only = table.only(names.iter().map(String::as_str));
+    only.map(Arc::new).map_err(|error| invalid(format!("select: {error}")))
 }
 
 /// Reads a number of things, or of a transaction.

@@ -3,11 +3,12 @@
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 
-use annals::{IndexNumber, RowId, Schema as Whole, Table as Schema, Value, ValueRef};
 use annals::store::IndexView;
+use annals::{IndexNumber, RowId, Schema as Whole, Table as Schema, Value, ValueRef};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::arguments::{self, Argument};
 use crate::errors::{OrRaise as _, invalid, not_found};
 use crate::rows::{Row, RowIterator, Rows};
 use crate::source::Source;
@@ -108,12 +109,14 @@ impl Index {
     fn rows(
         &self,
         py: Python<'_>,
+        select: Argument<'_, '_>,
         ids: impl FnOnce(IndexView<'_>) -> annals::Result<Vec<RowId>> + Send,
     ) -> PyResult<Rows> {
+        let table = arguments::select(&self.table, select)?;
         let ids = self
             .source
             .look(py, |view, _| py.detach(|| ids(view.index(self.number)?)).or_raise())?;
-        Ok(Rows { source: self.source.share(py), table: Arc::clone(&self.table), ids })
+        Ok(Rows { source: self.source.share(py), table, ids })
     }
 }
 
@@ -152,34 +155,46 @@ impl Index {
         self.first(key)
     }
 
-    /// Returns the rows that have a key, or these values in the first fields.
-    #[pyo3(signature = (*key))]
-    fn equal(&self, py: Python<'_>, key: &Bound<'_, PyTuple>) -> PyResult<Rows> {
+    /// Returns the rows that have a key, or these values in the first fields; with `select` these fields of the rows alone:
+    /// no others are read.
+    #[pyo3(signature = (*key, select = None))]
+    fn equal(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyTuple>,
+        select: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Rows> {
         let key = self.key(key)?;
-        self.rows(py, |index| index.equal(&refs(&key)).ids().collect())
+        self.rows(py, select, |index| index.equal(&refs(&key)).ids().collect())
     }
 
     /// Returns the rows whose key begins with these values, and then a string that begins with the last of them.
-    #[pyo3(signature = (*key))]
-    fn prefix(&self, py: Python<'_>, key: &Bound<'_, PyTuple>) -> PyResult<Rows> {
+    #[pyo3(signature = (*key, select = None))]
+    fn prefix(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyTuple>,
+        select: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Rows> {
         let mut key = self.key(key)?;
         let last = match key.pop() {
             Some(Value::String(text)) => text.into_bytes(),
             Some(Value::Bytes(bytes)) => bytes,
             _ => return Err(invalid("a prefix is a string or bytes")),
         };
-        self.rows(py, |index| index.prefix(&refs(&key), &last).ids().collect())
+        self.rows(py, select, |index| index.prefix(&refs(&key), &last).ids().collect())
     }
 
     /// Returns the rows that have these values in the first fields, and in the next field one from `first` on and
     /// before `end`.
-    #[pyo3(signature = (*key, first = None, end = None))]
+    #[pyo3(signature = (*key, first = None, end = None, select = None))]
     fn range(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyTuple>,
         first: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        select: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Rows> {
         let limit = |last: Option<&Bound<'_, PyAny>>| {
             let Some(last) = last else { return Ok(None) };
@@ -188,7 +203,7 @@ impl Index {
             Ok::<_, PyErr>(self.key(&whole.to_tuple())?.pop())
         };
         let (key, first, end) = (self.key(key)?, limit(first)?, limit(end)?);
-        self.rows(py, |index| {
+        self.rows(py, select, |index| {
             let first =
                 first.as_ref().map_or(Limit::Unbounded, |first| Limit::Included(first.as_ref()));
             let end = end.as_ref().map_or(Limit::Unbounded, |end| Limit::Excluded(end.as_ref()));
@@ -197,7 +212,7 @@ impl Index {
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<RowIterator> {
-        Ok(self.rows(py, |index| index.rows().ids().collect())?.into_iter())
+        Ok(self.rows(py, None, |index| index.rows().ids().collect())?.into_iter())
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -1,5 +1,6 @@
 //! Rows, and iterators of them.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -179,41 +180,76 @@ pub(crate) fn unpickled(
     Ok(Row { table, id, values })
 }
 
+/// Has only the fields of a table read, if they aren't all.
+fn reading<'v>(rows: annals::Rows<'v>, whole: &Schema, table: &Schema) -> annals::Rows<'v> {
+    if table.fields.len() == whole.fields.len() {
+        return rows;
+    }
+    let fields: Vec<_> = table.fields.iter().map(|field| field.number).collect();
+    rows.reading(&fields)
+}
+
+/// Returns the row of an id, with the fields of a table.
+pub(crate) fn find<'v>(
+    view: TableView<'v>,
+    table: &Schema,
+    id: RowId,
+) -> annals::Result<Option<annals::Row<'v>>> {
+    match table.fields.len() == view.schema().fields.len() {
+        true => view.find(id),
+        false => reading(view.range(id..=id), view.schema(), table).next().transpose(),
+    }
+}
+
 /// The rows that are read one after the other: those of a list, or all of a table.
 pub(crate) struct Rest {
     ids: Option<Vec<RowId>>,
     /// The next place in the list, or the least id of the next row.
     next: u64,
     end: u64,
+    /// Rows that were read and not asked for yet: of a snapshot, which doesn't change.
+    ready: VecDeque<Row>,
+    /// How many are read together next.
+    together: usize,
 }
+
+/// The most rows that are read together.
+const TOGETHER: usize = 256;
 
 impl Rest {
     /// Returns all rows of a table whose ids are before `end`.
     pub(crate) const fn all(end: u64) -> Self {
-        Self { ids: None, next: 0, end }
+        Self { ids: None, next: 0, end, ready: VecDeque::new(), together: 1 }
     }
 
     fn of(ids: Vec<RowId>) -> Self {
-        Self { end: ids.len() as u64, ids: Some(ids), next: 0 }
+        Self { end: ids.len() as u64, ids: Some(ids), ..Self::all(0) }
     }
 
-    /// Returns the next row, and the place after it.
-    fn peek<'v>(&self, view: TableView<'v>) -> annals::Result<Option<(annals::Row<'v>, u64)>> {
+    /// Reads the next rows, `most` of them. After an error the same row is the next one.
+    fn read(
+        &mut self,
+        (view, table): (TableView<'_>, &Schema),
+        most: usize,
+        make: impl Fn(&annals::Row<'_>) -> PyResult<Row>,
+    ) -> PyResult<()> {
         let Some(ids) = &self.ids else {
-            let row = view.range(RowId(self.next)..RowId(self.end)).next().transpose()?;
-            return Ok(row.map(|row| {
-                let next = row.id().0 + 1;
-                (row, next)
-            }));
-        };
-        for place in self.next..self.end {
-            let id = usize::try_from(place).ok().and_then(|place| ids.get(place));
-            // A row of a transaction may have been deleted since.
-            if let Some(row) = id.map(|id| view.find(*id)).transpose()?.flatten() {
-                return Ok(Some((row, place + 1)));
+            let rows = view.range(RowId(self.next)..RowId(self.end));
+            for row in reading(rows, view.schema(), table).take(most) {
+                let row = make(&row.or_raise()?)?;
+                self.next = row.id + 1;
+                self.ready.push_back(row);
             }
+            return Ok(());
+        };
+        while self.next < self.end && self.ready.len() < most {
+            let id = usize::try_from(self.next).ok().and_then(|place| ids.get(place));
+            // A row of a transaction may have been deleted since.
+            let row = id.map(|id| find(view, table, *id).or_raise()).transpose()?.flatten();
+            self.ready.extend(row.map(|row| make(&row)).transpose()?);
+            self.next += 1;
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -246,15 +282,24 @@ impl RowIterator {
         if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(SIGNALS_AFTER) {
             py.check_signals()?;
         }
-        self.source.look(py, |view, blobs| {
-            let mut rest = locked(&self.rest);
-            let found = rest.peek(view.table(self.table.number).or_raise()?).or_raise()?;
-            let Some((row, next)) = found else { return Ok(None) };
-            let row = Row::of(py, &self.table, &row, blobs)?;
-            // Only now: after an error the same row is the next one.
-            rest.next = next;
-            Ok(Some(row))
-        })
+        let mut rest = locked(&self.rest);
+        if let Some(row) = rest.ready.pop_front() {
+            return Ok(Some(row));
+        }
+        let most = match self.source {
+            Source::Snapshot(_) => rest.together,
+            Source::Transaction(_) => 1,
+        };
+        rest.together = (most * 4).min(TOGETHER);
+        let read = self.source.look(py, |view, blobs| {
+            let view = view.table(self.table.number).or_raise()?;
+            rest.read((view, &self.table), most, |row| Row::of(py, &self.table, row, blobs))
+        });
+        match rest.ready.pop_front() {
+            // An error after it is met again when that row is asked for.
+            Some(row) => Ok(Some(row)),
+            None => read.map(|()| None),
+        }
     }
 }
 
@@ -272,7 +317,8 @@ impl Rows {
             return Err(invalid("an Arrow stream is of a snapshot: commit, and take db.read()"));
         };
         let number: TableNumber = self.table.number;
-        TableBatches::rows(snapshot, number, self.ids.clone(), Options::for_memory()).or_raise()
+        let batches = TableBatches::rows(snapshot, number, self.ids.clone(), Options::for_memory());
+        batches.and_then(|batches| batches.of_fields(&self.table)).or_raise()
     }
 
     /// Returns the rows of other ids.
@@ -308,7 +354,11 @@ impl Rows {
         let id = self.ids.get(at(place, self.ids.len())?);
         let id = *id.ok_or_else(|| invalid("the rows changed meanwhile"))?;
         let row = self.source.look(py, |view, blobs| {
-            let row = view.table(self.table.number).and_then(|view| view.get(id)).or_raise()?;
+            let view = view.table(self.table.number).or_raise()?;
+            let row = match find(view, &self.table, id).or_raise()? {
+                Some(row) => row,
+                None => view.get(id).or_raise()?, // which says so
+            };
             Row::of(py, &self.table, &row, blobs)
         });
         Ok(row?.into_pyobject(py)?.into_any())

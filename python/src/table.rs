@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PySlice};
 
 use crate::arguments;
+use crate::arguments::Argument;
 use crate::arrow::{self, Changeset};
 use crate::errors::{OrRaise as _, invalid, not_found};
 use crate::html;
@@ -105,8 +106,9 @@ pub(crate) fn range(
     py: Python<'_>,
     source: Source,
     table: &Arc<Schema>,
-    [first, end]: [Option<&Bound<'_, PyAny>>; 2],
+    [first, end, select]: [Argument<'_, '_>; 3],
 ) -> PyResult<Rows> {
+    let shown = arguments::select(table, select)?;
     let id = |given: Option<&Bound<'_, PyAny>>| match given.filter(|given| !given.is_none()) {
         None => Ok(None),
         Some(given) => row_id(given)?
@@ -118,11 +120,11 @@ pub(crate) fn range(
     let ids = source.look(py, |view, _| {
         let ids = py.detach(|| {
             let view = view.table(table.number)?;
-            view.range(first..end).map(|row| row.map(|row| row.id())).collect()
+            view.range(first..end).reading(&[]).map(|row| row.map(|row| row.id())).collect()
         });
         annals::Result::or_raise(ids)
     });
-    Ok(Rows { source, table: Arc::clone(table), ids: ids? })
+    Ok(Rows { source, table: shown, ids: ids? })
 }
 
 /// Returns the rows of a slice, which is of ids, as a range is.
@@ -136,7 +138,7 @@ pub(crate) fn slice(
         return Err(invalid("a slice of a table is a range of ids: it has no step"));
     }
     let (first, end) = (slice.getattr("start")?, slice.getattr("stop")?);
-    range(py, source, table, [Some(&first), Some(&end)])
+    range(py, source, table, [Some(&first), Some(&end), None])
 }
 
 #[pymethods]
@@ -180,15 +182,16 @@ impl Table {
         find(py, &self.source(), &self.table, id)
     }
 
-    /// Returns the rows whose ids are in a range.
-    #[pyo3(signature = (first = None, end = None))]
+    /// Returns the rows whose ids are in a range; with `select` these fields of them alone: no others are read.
+    #[pyo3(signature = (first = None, end = None, *, select = None))]
     fn range(
         &self,
         py: Python<'_>,
         first: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        select: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Rows> {
-        range(py, self.source(), &self.table, [first, end])
+        range(py, self.source(), &self.table, [first, end, select])
     }
 
     /// Returns the changes of the table's rows, of a range of transactions, as an Arrow stream.

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use annals::{Blob, Date, Field, RowId, Table, Timestamp, Type, Uuid, Value, ValueRef};
 use annals::model::AnyDecimal;
+use annals::{Blob, Date, Field, RowId, Table, Timestamp, Type, Uuid, Value, ValueRef};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString};

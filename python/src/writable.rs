@@ -363,14 +363,15 @@ impl WritableTable {
     }
 
     /// Returns the rows whose ids are in a range.
-    #[pyo3(signature = (first = None, end = None))]
+    #[pyo3(signature = (first = None, end = None, *, select = None))]
     fn range(
         &self,
         py: Python<'_>,
         first: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        select: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Rows> {
-        table::range(py, self.source(py), &self.table, [first, end])
+        table::range(py, self.source(py), &self.table, [first, end, select])
     }
 
     fn __contains__(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -388,7 +389,7 @@ impl WritableTable {
 
     /// Returns the ids of all rows, in order.
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let rows = table::range(py, self.source(py), &self.table, [None, None])?;
+        let rows = table::range(py, self.source(py), &self.table, [None; 3])?;
         PyTuple::new(py, rows.ids.iter().map(|id| id.0).collect::<Vec<_>>())
     }
 

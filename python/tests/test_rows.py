@@ -107,6 +107,25 @@ def test_a_key_has_all_values_of_its_index(db):
     assert [row.n for row in db.t.by_s_n.equal("a")] == [1]
 
 
+def test_only_selected_fields_are_there(db):
+    for table in [db.t, db.read().t]:
+        some = table.range(select=["n"])
+        assert [dict(row) for row in some] == [{"n": row.n} for row in table] and len(some) == len(table)
+        assert repr(some[0]) == "t(id=0, n=1)" and [row.n for row in some[1:]] == [2, 3]
+        with pytest.raises(AttributeError, match="has no field"):
+            some[0].s
+        assert [dict(row) for row in table.by_n.range(first=2, select="n")] == [{"n": 2}, {"n": 3}]
+        assert [dict(row) for row in table.by_s_n.equal("a", select=("n", "s"))] == [{"n": 1, "s": "a"}]
+        assert [row.n for row in table.by_s_n.prefix("a", select=["n"])] == [1]
+        for wrong, why in [(["x"], "has no field \"x\"; its fields: n, s"), (["n", "n"], "twice"), (7, "names of fields")]:
+            with pytest.raises(annals.errors.Invalid, match=why):
+                table.range(select=wrong)
+    with db.write() as tx:
+        tx.t.insert_all({"n": n, "s": str(n)} for n in range(10, 2010))
+        assert sum(row.n for row in tx.t.range(select="n")) == sum(row.n for row in tx.t)
+    assert [row.n for row in db.t.by_n.range(select=["n"])] == sorted(row.n for row in db.t)
+
+
 def test_notebooks_show_tables(db):
     for shown in [db.t, db.t[:], db.t.by_n.range(first=1), db.sql("SELECT id, n, s, keys FROM t")]:
         html = shown._repr_html_()

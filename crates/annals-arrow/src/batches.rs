@@ -66,7 +66,8 @@ enum Asked {
 /// the snapshot, which then lives as long as the batch. All else is copied once. Memory: that of one batch.
 pub struct TableBatches {
     snapshot: Snapshot,
-    table: TableNumber,
+    /// The table, with the fields that are read.
+    table: Table,
     columns: SchemaRef,
     options: Options,
     asked: Asked,
@@ -75,7 +76,7 @@ pub struct TableBatches {
 
 impl std::fmt::Debug for TableBatches {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TableBatches").field("table", &self.table).finish_non_exhaustive()
+        f.debug_struct("TableBatches").field("table", &self.table.name).finish_non_exhaustive()
     }
 }
 
@@ -120,8 +121,21 @@ impl TableBatches {
         asked: Asked,
         options: Options,
     ) -> Result<Self> {
-        let columns = columns_of(snapshot.schema(), &snapshot.table(table)?, options.layout);
+        let rows = snapshot.table(table)?;
+        let table = rows.schema().clone();
+        let columns = columns_of(snapshot.schema(), &rows, &table, options.layout);
         Ok(Self { snapshot: snapshot.clone(), table, columns, options, asked, is_over: false })
+    }
+
+    /// Reads no other fields than those of this table, which is [`only`](Table::only) some of the whole one.
+    ///
+    /// # Errors
+    /// `NotFound`: it isn't a table of the snapshot.
+    pub fn of_fields(mut self, only: &Table) -> Result<Self> {
+        let rows = self.snapshot.table(only.number)?;
+        self.columns = columns_of(self.snapshot.schema(), &rows, only, self.options.layout);
+        self.table = only.clone();
+        Ok(self)
     }
 
     /// Returns the schema of the batches.
@@ -132,8 +146,9 @@ impl TableBatches {
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let snapshot = self.snapshot.clone();
-        let view = snapshot.table(self.table)?;
-        let mut filling = Filling::new(view.schema(), self.options.layout);
+        let view = snapshot.table(self.table.number)?;
+        let mut filling = Filling::new(&self.table, self.options.layout);
+        let fields: Vec<_> = self.table.fields.iter().map(|field| field.number).collect();
         let blobs = |blob| read_blob(&snapshot, blob);
         loop {
             if filling.is_full() {
@@ -142,7 +157,8 @@ impl TableBatches {
             let run = match &mut self.asked {
                 Asked::Rows(rows) => match rows.next() {
                     Some(id) => {
-                        filling.push(&view.get(id)?, &blobs)?;
+                        let row = view.range(id..=id).reading(&fields).next().transpose()?;
+                        filling.push(&row.map_or_else(|| view.get(id), Ok)?, &blobs)?;
                         continue;
                     }
                     None => break,
@@ -161,7 +177,7 @@ impl TableBatches {
             }
             let done = match pins {
                 true => {
-                    let (arrays, count) = pinned(&snapshot, view.schema(), &run, &blobs)?;
+                    let (arrays, count) = pinned(&snapshot, &self.table, &run, &blobs)?;
                     return self.step_to(run.start + count).finish(arrays).map(Some);
                 }
                 false => filling.extend(&view, &run, &blobs)?,

@@ -28,12 +28,16 @@ pub(crate) enum Layout {
 /// Returns the Arrow schema of a table: `id`, then its fields in their order.
 #[must_use]
 pub fn table_schema(schema: &Schema, rows: &TableView<'_>) -> SchemaRef {
-    columns_of(schema, rows, Layout::default())
+    columns_of(schema, rows, rows.schema(), Layout::default())
 }
 
-/// Does the same with a layout of strings.
-pub(crate) fn columns_of(schema: &Schema, rows: &TableView<'_>, layout: Layout) -> SchemaRef {
-    let table = rows.schema();
+/// Does the same with a layout of strings, of the table with these fields.
+pub(crate) fn columns_of(
+    schema: &Schema,
+    rows: &TableView<'_>,
+    table: &Table,
+    layout: Layout,
+) -> SchemaRef {
     let mut columns = vec![Column::new("id", DataType::UInt64, false)];
     columns.extend(table.fields.iter().map(|field| {
         let may_be_null = field.nullable || rows.has_erased(field.number);

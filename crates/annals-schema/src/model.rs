@@ -261,6 +261,30 @@ impl Table {
         self.names.find(&self.fields, name)
     }
 
+    /// Returns the table with some of its fields alone, in their order here: what a question that needs no others asks
+    /// for. The indexes are those of the whole table.
+    ///
+    /// # Errors
+    /// What to say to who asked: there is no field of a name, or it is named twice.
+    pub fn only<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, String> {
+        let mut numbers = Vec::new();
+        for name in names {
+            let Some(field) = self.field_named(name) else {
+                let fields: Vec<&str> = self.fields.iter().map(|field| &*field.name).collect();
+                let (table, fields) = (&self.name, fields.join(", "));
+                return Err(format!("table `{table}` has no field {name:?}; its fields: {fields}"));
+            };
+            if numbers.contains(&field.number) {
+                return Err(format!("field `{name}` is named twice"));
+            }
+            numbers.push(field.number);
+        }
+        let mut only = self.clone();
+        only.fields.retain(|field| numbers.contains(&field.number));
+        only.names.retain(&only.fields);
+        Ok(only)
+    }
+
     /// Returns the place of a field among the table's fields.
     #[must_use]
     pub fn place_of(&self, number: FieldNumber) -> Option<usize> {

@@ -55,6 +55,11 @@ impl Names {
         }
     }
 
+    /// Removes the names of things that aren't in the list any more.
+    pub(crate) fn retain<T: Listed>(&mut self, list: &[T]) {
+        self.0.retain(|number| by_number(list, *number, T::number).is_some());
+    }
+
     fn search<T: Listed>(&self, list: &[T], name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|&number| {
             let item = by_number(list, number, T::number);

@@ -27,6 +27,7 @@ pub(super) async fn table(allowed: &Allowed, of: String, asked: Asked) -> Answer
 
 fn batches(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<TableBatches> {
     let table = super::table(now.schema(), of)?;
+    let shown = super::Shown::new(table, asked.fields.as_deref())?;
     let limit = asked.limit.unwrap_or(MOST);
     if limit == 0 || limit > MOST {
         return Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}")));
@@ -35,7 +36,8 @@ fn batches(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<T
         [&asked.index, &asked.from, &asked.key, &asked.after].into_iter().any(Option::is_some);
     if !some && asked.rank.is_none() && asked.limit.is_none() {
         let all = 0..u64::MAX;
-        return Ok(TableBatches::range(now, table.number, all, Options::for_transport())?);
+        let batches = TableBatches::range(now, table.number, all, Options::for_transport())?;
+        return Ok(batches.of_fields(&shown.table)?);
     }
     let (ids, is_more) = super::ids(work, now, table, asked, limit)?;
     if is_more && asked.limit.is_none() {
@@ -43,5 +45,6 @@ fn batches(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<T
             "there are more than {MOST} such rows: say limit=N, and continue with after=ID, the last one's id"
         )));
     }
-    Ok(TableBatches::rows(now, table.number, ids, Options::for_transport())?)
+    let batches = TableBatches::rows(now, table.number, ids, Options::for_transport())?;
+    Ok(batches.of_fields(&shown.table)?)
 }

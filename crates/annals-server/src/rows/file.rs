@@ -10,7 +10,7 @@ use crate::answer::{Answer, Refusal};
 use crate::means::Kind;
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
-use crate::rows::{Asked, Format, Take, fill, state_as, table};
+use crate::rows::{Asked, Format, Shown, Take, fill, state_as, table};
 use crate::work::Work;
 
 /// The size of the parts in which a file is sent.
@@ -61,16 +61,17 @@ impl Parts for File {
         }
         let schema = self.now.schema();
         let table = schema.table(self.table).ok_or_else(|| Refusal::not_found("no such table"))?;
+        let shown = Shown::new(table, self.asked.fields.as_deref())?;
         let mut part = Part { text: String::new(), format: self.format };
         if !std::mem::replace(&mut self.is_begun, true) && self.format == Format::Csv {
             part.text.push_str("id");
-            for field in &table.fields {
+            for field in &shown.table.fields {
                 part.text.push(',');
                 annals_json::push_csv(&mut part.text, &annals_json::key(table, field));
             }
             part.text.push('\n');
         }
-        match fill(work, &self.now, table, &self.asked, &mut part)? {
+        match fill(work, &self.now, (table, &shown), &self.asked, &mut part)? {
             Some(last) => self.asked.after = Some(last.0.to_string()),
             None => self.is_over = true,
         }

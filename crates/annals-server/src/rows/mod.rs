@@ -5,9 +5,10 @@ mod arrow;
 mod dropped;
 mod file;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use annals::store::IndexRows;
+use annals::store::{IndexRows, Rows as TableRows};
 use annals::{
     Error, FieldNumber, Index, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef,
 };
@@ -103,6 +104,8 @@ struct At {
     at: Option<String>,
     /// True: with the schema of that moment, with tables and fields that were dropped since.
     as_it_was: Option<bool>,
+    /// The names of the fields to send, with commas between them: no others are read. Without it all.
+    fields: Option<String>,
 }
 
 /// Returns a row.
@@ -110,7 +113,7 @@ struct At {
 async fn row(
     allowed: Allowed,
     Path((_, of, number)): Path<(String, String, String)>,
-    Query(At { at, as_it_was }): Query<At>,
+    Query(At { at, as_it_was, fields }): Query<At>,
 ) -> Answer {
     let local = Arc::clone(&allowed.local);
     let kind = if at.is_none() { Kind::Quick } else { Kind::Long };
@@ -118,12 +121,11 @@ async fn row(
         let now = state_as(&local, at.as_deref(), as_it_was)?;
         let table = table(now.schema(), &of)?;
         let id = id(&number)?;
-        let rows = now.table(table.number)?;
-        if !rows.contains(id)? {
-            return Err(Refusal::not_found(format!("table {of:?} has no row {}", id.0)));
-        }
+        let shown = Shown::new(table, fields.as_deref())?;
+        let found = shown.by_id(now.table(table.number)?.range(id..=id)).next().transpose()?;
+        let missing = || Refusal::not_found(format!("table {of:?} has no row {}", id.0));
         let mut text = String::new();
-        annals_json::push_row(&mut text, table, &rows.get(id)?);
+        annals_json::push_row(&mut text, &shown.table, &found.ok_or_else(missing)?);
         text.push('\n');
         Ok(text)
     };
@@ -153,6 +155,45 @@ pub(crate) struct Asked {
     pub(crate) limit: Option<usize>,
     /// All rows as a file to save, rather than a page: `csv`, or `ndjson`, an object a line.
     pub(crate) file: Option<Format>,
+    /// The names of the fields to send, with commas between them: no others are read. Without it all.
+    pub(crate) fields: Option<String>,
+}
+
+/// What is sent of the rows of a table: it, with no other fields than these.
+pub(crate) struct Shown<'t> {
+    pub(crate) table: Cow<'t, Table>,
+    /// The fields, if they aren't all.
+    fields: Option<Vec<FieldNumber>>,
+}
+
+impl<'t> Shown<'t> {
+    /// Reads the names of fields: a field `id` is `TABLE.id`, as in rows.
+    pub(crate) fn new(table: &'t Table, fields: Option<&str>) -> Answer<Self> {
+        let Some(fields) = fields else {
+            return Ok(Self { table: Cow::Borrowed(table), fields: None });
+        };
+        let own = format!("{}.id", table.name);
+        let names = fields.split(',').map(|name| if name == own { "id" } else { name });
+        let table = table.only(names);
+        let table = table.map_err(|error| Refusal::bad(format!("fields: {error}")))?;
+        let fields = Some(table.fields.iter().map(|field| field.number).collect());
+        Ok(Self { table: Cow::Owned(table), fields })
+    }
+
+    /// Has only what is sent of rows read.
+    fn by_id<'r>(&self, rows: TableRows<'r>) -> TableRows<'r> {
+        match &self.fields {
+            Some(fields) => rows.reading(fields),
+            None => rows,
+        }
+    }
+
+    fn by_key<'r>(&self, rows: IndexRows<'r>) -> IndexRows<'r> {
+        match &self.fields {
+            Some(fields) => rows.reading(fields),
+            None => rows,
+        }
+    }
 }
 
 /// A format of files.
@@ -197,7 +238,8 @@ fn page(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<Stri
     }
     let table = table(now.schema(), of)?;
     let text = "{\"rows\":[".to_owned();
-    let mut page = Page { taken: text, table, left: limit, last: None };
+    let shown = Shown::new(table, asked.fields.as_deref())?;
+    let mut page = Page { taken: text, table, shown: &shown, left: limit, last: None };
     let is_more = page.fill(work, now, asked)?;
     let next = match (page.last.filter(|_| is_more), &asked.index) {
         (None, _) => "null".to_owned(),
@@ -269,7 +311,8 @@ pub(crate) fn ids(
     asked: &Asked,
     most: usize,
 ) -> Answer<(Vec<RowId>, bool)> {
-    let mut page = Page { taken: Vec::new(), table, left: most, last: None };
+    let shown = Shown { table: Cow::Borrowed(table), fields: Some(Vec::new()) };
+    let mut page = Page { taken: Vec::new(), table, shown: &shown, left: most, last: None };
     let is_more = page.fill(work, now, asked)?;
     Ok((page.taken, is_more))
 }
@@ -278,11 +321,11 @@ pub(crate) fn ids(
 fn fill(
     work: &mut Work,
     now: &Snapshot,
-    table: &Table,
+    (table, shown): (&Table, &Shown<'_>),
     asked: &Asked,
     taken: impl Take,
 ) -> Answer<Option<RowId>> {
-    let mut page = Page { taken, table, left: usize::MAX, last: None };
+    let mut page = Page { taken, table, shown, left: usize::MAX, last: None };
     let is_more = page.fill(work, now, asked)?;
     Ok(page.last.filter(|_| is_more))
 }
@@ -333,6 +376,7 @@ impl Take for Vec<RowId> {
 struct Page<'t, T> {
     taken: T,
     table: &'t Table,
+    shown: &'t Shown<'t>,
     left: usize,
     last: Option<RowId>,
 }
@@ -352,7 +396,7 @@ impl<T: Take> Page<'_, T> {
             return true;
         }
         self.left -= 1;
-        self.taken.take(self.table, row);
+        self.taken.take(&self.shown.table, row);
         self.last = Some(row.id());
         false
     }
@@ -382,7 +426,7 @@ impl<T: Take> Page<'_, T> {
             (None, None) => RowId(0),
         };
         let rows = now.table(self.table.number)?;
-        self.add_all(work, rows.range(first..))
+        self.add_all(work, self.shown.by_id(rows.range(first..)))
     }
 
     fn by_index(
@@ -407,16 +451,19 @@ impl<T: Take> Page<'_, T> {
             (Some(key), Some(after)) => after.rows_after(view.equal(&refs(key))),
             (None, Some(after)) => after.rows_after(view.rows()),
             (None, None) => {
-                let mut cursor = view.cursor();
-                match (&from, asked.rank) {
-                    (Some(from), _) => cursor.seek(&refs(from))?,
-                    (None, Some(rank)) => cursor.seek_rank(rank)?,
-                    (None, None) => {}
+                let before = match &from {
+                    Some(from) => view.rank(&refs(from))?,
+                    None => asked.rank.unwrap_or(0),
+                };
+                let mut rows = view.rows();
+                if let Some(last) = before.checked_sub(1) {
+                    // It takes logarithmic time.
+                    rows.nth(usize::try_from(last).unwrap_or(usize::MAX)).transpose()?;
                 }
-                return self.add_all(work, std::iter::from_fn(|| cursor.next()));
+                rows
             }
         };
-        self.add_all(work, rows)
+        self.add_all(work, self.shown.by_key(rows))
     }
 }
 

@@ -163,3 +163,23 @@ fn what_a_first_batch_can_not_have_is_an_error_of_the_answer() {
         assert!(status == 400 && body.contains("39 digits"), "{rest}: {status} {body}");
     }
 }
+
+#[test]
+fn fields_are_those_that_are_asked_for() {
+    let running =
+        Running::start(Server::new().database("origin", database()).unwrap().open_to_all());
+    let url = |rest: &str| format!("{}/t/city{rest}", running.of("origin"));
+    for rest in
+        ["?fields=size", "?fields=size&index=city_by_size&limit=1000", "?fields=size&after=9"]
+    {
+        let whole = read(&url(&rest.replace("fields=size", "")));
+        let some = read(&url(rest));
+        assert_eq!(some[0].schema().fields().len(), 2, "{rest}");
+        let sizes = |all: &[RecordBatch], at: usize| -> Vec<_> {
+            all.iter().flat_map(|it| it.column(at).as_primitive::<UInt64Type>().iter()).collect()
+        };
+        assert_eq!(sizes(&some, 1), sizes(&whole, 2), "{rest}");
+        assert_eq!(sizes(&some, 0), sizes(&whole, 0), "{rest}");
+    }
+    assert_eq!(get(&url("?fields=x")).0, 400);
+}

@@ -73,6 +73,10 @@ fn rows_are_there_now_and_as_they_were() {
     assert_eq!(ids(quoted), (vec![1], None));
     assert_eq!(ids("/t/person?index=by_name&from=Bob,3"), (vec![0, 3], None));
 
+    assert_eq!(ids("/t/person?index=by_name&rank=3"), (vec![3], None));
+    assert_eq!(ids("/t/person?index=by_name&rank=4"), (vec![], None));
+    assert_eq!(ids("/t/person?index=by_name&from=Bob,3&fields=born"), (vec![0, 3], None));
+
     let (_, versions) = get("/t/person/3/history");
     assert_eq!(versions[1]["new"], json!({ "born": null }));
     assert_eq!(get("/t/person/3/history?limit=1").1.as_array().unwrap().len(), 1);
@@ -101,6 +105,11 @@ fn wrong_questions_get_a_status_and_a_reason() {
         ("/t/person?key=Bob", 400),
         ("/t/person?index=by_name&key=Bob&from=Ada", 400),
         ("/t/person?index=by_name&key=Bob&rank=1", 400),
+        ("/t/person?fields=", 400),
+        ("/t/person?fields=nothing", 400),
+        ("/t/person?fields=name,name", 400),
+        ("/t/person?file=csv&fields=nothing", 400),
+        ("/t/person/0?fields=id", 400),
         ("/t/person/0?at=yesterday", 400),
         ("/t/person/0?at=txid:99", 404),
         ("/t/person/9/history", 404),
@@ -111,6 +120,39 @@ fn wrong_questions_get_a_status_and_a_reason() {
         let answer = reqwest::blocking::get(format!("{}{rest}", running.of("origin"))).unwrap();
         assert_eq!(answer.status().as_u16(), status, "{rest}: {}", answer.text().unwrap());
     }
+}
+
+#[test]
+fn fields_are_those_that_are_asked_for() {
+    let database = Database::in_memory().unwrap();
+    create(&database);
+    let running = Running::start(Server::new().database("origin", database).unwrap().open_to_all());
+    let text = |rest: &str| {
+        let answer = reqwest::blocking::get(format!("{}/t/person{rest}", running.of("origin")));
+        answer.unwrap().text().unwrap()
+    };
+    assert_eq!(text("/0?fields=born"), "{\"id\":0,\"born\":3}\n");
+    assert_eq!(text("/3?fields=born,name&at=txid:1"), "{\"id\":3,\"name\":\"Cy\",\"born\":4}\n");
+    assert_eq!(
+        text("?fields=born&limit=2"),
+        "{\"rows\":[\n{\"id\":0,\"born\":3},\n{\"id\":1,\"born\":1}],\"next\":1}\n"
+    );
+    for (rest, rows) in [
+        ("key=Bob", "2,2\n0,3\n"),
+        ("key=Bob&after=2", "0,3\n"),
+        ("rank=3", "3,\n"),
+        ("", "1,1\n2,2\n0,3\n3,\n"),
+    ] {
+        let found = text(&format!("?index=by_name&file=csv&fields=born&{rest}"));
+        assert_eq!(found, format!("id,born\n{rows}"), "{rest}");
+    }
+    let lines = "{\"id\":0,\"name\":\"Bob\"}\n";
+    assert_eq!(text("?file=ndjson&fields=name").lines().next(), lines.lines().next());
+    let wrong = text("?fields=nmae");
+    assert!(
+        wrong.contains("table `person` has no field \\\"nmae\\\"; its fields: name, born"),
+        "{wrong}"
+    );
 }
 
 /// Pages of an index while its rows change: what a page ended with was changed or deleted since.
