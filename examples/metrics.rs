@@ -89,6 +89,7 @@ fn text(stats: &Stats) -> Result<String, std::fmt::Error> {
         ("cache_read_bytes_total", "counter", "Bytes read from the image.", stats.cache.read_bytes),
         ("cache_bytes", "gauge", "Bytes in the cache.", stats.cache.bytes),
         ("cache_limit_bytes", "gauge", "The limit of the cache.", stats.cache.limit),
+        ("memory_bytes", "gauge", "Memory of the database.", stats.memory.total()),
         ("readers", "gauge", "Snapshots in use.", stats.readers),
         ("subscribers", "gauge", "Subscriptions in use.", stats.subscribers),
     ] {

@@ -115,6 +115,10 @@ impl Table for Items {
         Ok(())
     }
 
+    fn memory(&self) -> Option<u64> {
+        Some(self.database.stats().memory.total())
+    }
+
     fn close(self: Box<Self>) -> Result<(), Failure> {
         Ok(self.database.close()?)
     }

@@ -57,6 +57,10 @@ trait Table {
     fn values(&self, visit: &mut dyn FnMut(u8, f64)) -> Result<(), Failure>;
     /// Visits the values of the events from a time up to another.
     fn values_within(&self, times: (i64, i64), visit: &mut dyn FnMut(f64)) -> Result<(), Failure>;
+    /// Returns how many bytes of memory it says that it holds, if it says so.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
     /// Closes the database.
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
@@ -150,7 +154,10 @@ impl Step {
             None => {
                 table.load(Events::new(self.rows))?;
                 clock.print(name);
-                println!("{} held after it, MiB", clock::held());
+                println!("{} {HELD}", clock::held());
+                if let Some(bytes) = table.memory() {
+                    println!("{} {OF_THIS}", crate::memory::mib(bytes));
+                }
                 table.close()?;
                 println!(
                     "{} on disk, closed, MiB",
@@ -164,6 +171,9 @@ impl Step {
 }
 
 const LOAD: &str = "load";
+const HELD: &str = "held after it, MiB";
+const OF_THIS: &str = "held after it by its own account, MiB";
+const ON_DISK: &str = "on disk, closed, MiB";
 const ANSWER: &str = "answer: ";
 
 /// Takes each engine's turn, and prints a table for each limit.
@@ -226,8 +236,7 @@ fn names() -> Vec<String> {
         names.extend(clock::UNITS.map(|unit| format!("{task}, {unit}")));
         names.push(format!("peak of it, MiB: {task}"));
         if task == LOAD {
-            names.push("held after it, MiB".to_owned());
-            names.push("on disk, closed, MiB".to_owned());
+            names.extend([HELD, OF_THIS, ON_DISK].map(str::to_owned));
         }
     }
     names

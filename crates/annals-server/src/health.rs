@@ -135,7 +135,7 @@ const fn float(count: u64) -> f64 {
     count as f64
 }
 
-const FIGURES: [Figure; 11] = [
+const FIGURES: [Figure; 12] = [
     ("commits_total", "counter", "Commits that were acknowledged.", |it| float(it.commits)),
     ("last_transaction", "gauge", "The last transaction.", |it| float(it.txid.0)),
     ("tail_bytes", "gauge", "Bytes of the journal after the image.", |it| float(it.tail_bytes)),
@@ -145,6 +145,7 @@ const FIGURES: [Figure; 11] = [
     ("image_bytes", "gauge", "The length of the image.", |it| float(it.image_bytes)),
     ("cache_misses_total", "counter", "Pages read from the image.", |it| float(it.cache.misses)),
     ("cache_bytes", "gauge", "Bytes in the cache.", |it| float(it.cache.bytes)),
+    ("memory_bytes", "gauge", "Memory of the database.", |it| float(it.memory.total())),
     ("readers", "gauge", "Snapshots in use.", |it| float(it.readers)),
     ("subscribers", "gauge", "Subscriptions in use.", |it| float(it.subscribers)),
     ("oldest_reader_seconds", "gauge", "Since the oldest state that is read was replaced.", |it| {

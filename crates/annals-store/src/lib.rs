@@ -59,6 +59,7 @@ mod writer;
 
 use annals_storage::{Error, ErrorKind, Result, Violation};
 
+pub use arena::{PagesOfProcess, pages_of_process};
 pub use blobs::Piece as BlobPiece;
 #[doc(hidden)]
 pub use cell_of::CellOf;

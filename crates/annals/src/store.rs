@@ -7,7 +7,7 @@ pub use annals_store::{
 
 pub(crate) use annals_store::{
     BaseRoot, BlobPiece, CellOf, Keep, Pager, PagerUse, Past, PastRow, Piece, RowRuns, Saved,
-    Savepoint, VariantNumber, collation, history, sealed,
+    Savepoint, VariantNumber, collation, history, pages_of_process, sealed,
 };
 #[cfg(test)]
 pub(crate) use annals_store::{TestImage, from_cells, to_cells};

@@ -192,6 +192,23 @@ impl fmt::Debug for PageRef {
     }
 }
 
+/// The pages of all databases of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct PagesOfProcess {
+    /// How many bytes the pages in use take.
+    pub used: u64,
+    /// How many bytes are free for other pages.
+    pub free: u64,
+}
+
+/// Returns how much memory the pages of this process take.
+#[must_use]
+pub fn pages_of_process() -> PagesOfProcess {
+    let pool = lock(Origin::here().process());
+    let used = (pool.pages * PAGE_MEMORY) as u64;
+    PagesOfProcess { used, free: ((pool.chunks * CHUNK) as u64).saturating_sub(used) }
+}
+
 fn lock(process: u32) -> MutexGuard<'static, Pool> {
     let last = OWN.load(Ordering::Acquire);
     // SAFETY: it is null, or was leaked by `own`, which made it whole before.

@@ -37,6 +37,8 @@ pub(super) struct Pool {
     pub(super) empty: usize,
     /// How many there are in all.
     pub(super) chunks: usize,
+    /// How many pages of all chunks are in use.
+    pub(super) pages: usize,
     /// The number of chunks before the next one that requests a huge page, and before the one after that if this is
     /// slow.
     until_huge: usize,
@@ -45,7 +47,7 @@ pub(super) struct Pool {
 
 impl Pool {
     pub(super) const fn new() -> Self {
-        Self { open: Vec::new(), empty: 0, chunks: 0, until_huge: 1, pause: PAUSE }
+        Self { open: Vec::new(), empty: 0, chunks: 0, pages: 0, until_huge: 1, pause: PAUSE }
     }
 
     /// Returns the chunk from which a page is taken next.
@@ -114,6 +116,7 @@ impl Pool {
         }
         room.used += 1;
         let used = room.used;
+        self.pages += 1;
         self.empty -= usize::from(used == 1);
         if used == PAGES {
             self.close(chunk);
@@ -127,6 +130,7 @@ impl Pool {
         room.free |= 1 << index;
         room.used -= 1;
         let used = room.used;
+        self.pages -= 1;
         if used + 1 == PAGES {
             self.open(chunk);
         }

@@ -51,7 +51,7 @@ pub use crate::db::past::time::{
 };
 pub use crate::db::present::outcome::{Forgotten, Older, Restarted};
 pub use crate::db::present::snapshot::{Snapshot, check_origin, name_of, snapshot_of};
-pub use crate::db::present::stats::{CacheStats, Latencies, OldestState, Stats};
+pub use crate::db::present::stats::{CacheStats, Latencies, MemoryStats, OldestState, Stats};
 pub use crate::db::write::blobs::BlobReader;
 pub use crate::db::write::changed::{Blame, Changed, RowChange, Version, VersionKind, is_same};
 pub use crate::db::write::checks::{Checked, Proposed};

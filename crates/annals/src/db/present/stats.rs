@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use annals_schema::{Timestamp, Txid};
 
+use crate::store::{View, pages_of_process};
+
 /// What an open database has done since it was opened, and what it holds now: see
 /// [`Database::stats`](crate::Database::stats).
 ///
@@ -28,6 +30,8 @@ pub struct Stats {
     pub last_backfill: Option<Timestamp>,
     /// The pages of the image in memory.
     pub cache: CacheStats,
+    /// The memory that it holds.
+    pub memory: MemoryStats,
     /// How many snapshots exist, about: a thread that is beginning to read counts too.
     pub readers: u64,
     /// The oldest state that snapshots read; `None` if all of them read the last one.
@@ -51,6 +55,42 @@ pub struct CacheStats {
     pub bytes: u64,
     /// The limit, of [`Options::memory`](crate::Options::memory).
     pub limit: u64,
+}
+
+/// The memory that a database holds, in bytes, by what it is for. Their sum is what the process holds for its databases,
+/// but for some hundred KiB and for what its own questions hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryStats {
+    /// What the image doesn't have: all changes since the last backfill, and everything where there is no image.
+    pub changes: u64,
+    /// What the image has, and what stays where it is used: all that was read of it, if all of it fits within the limit,
+    /// else the nodes that lead to pages.
+    pub image: u64,
+    /// The cache of an image that is larger than the limit.
+    pub cache: u64,
+    /// Pages of an open transaction, of a backfill that is writing, of older states that snapshots read, and of other
+    /// databases of this process.
+    pub others: u64,
+    /// Pages that are free for the next changes, of all databases of the process.
+    pub free: u64,
+}
+
+impl MemoryStats {
+    /// Returns the sum.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.changes + self.image + self.cache + self.others + self.free
+    }
+
+    /// Counts what a published state takes, what the cache has, and the pages of the process.
+    pub(in crate::db) fn of(view: &View, cache: u64) -> Self {
+        let (all, changes) = (view.memory() as u64, view.unsaved() as u64);
+        let (image, pages) = (all.saturating_sub(changes), pages_of_process());
+        // Long values and directories aren't in pages, so these are too few by so much.
+        let others = pages.used.saturating_sub(all + cache);
+        Self { changes, image, cache, others, free: pages.free }
+    }
 }
 
 /// A state that is still read, though there is a newer one.
@@ -145,6 +185,12 @@ impl fmt::Display for Stats {
             f,
             "{misses} pages were read from it, {read_bytes} bytes, and {hits} found in its cache, which has {bytes} \
              bytes of at most {limit}. "
+        )?;
+        let MemoryStats { changes, image, others, free, .. } = self.memory;
+        write!(
+            f,
+            "Besides, {changes} bytes of memory are changes that the image lacks, {image} are of the image, {others} of \
+             transactions and older states, and {free} are free. "
         )?;
         write!(f, "{} snapshots and {} subscriptions are open", self.readers, self.subscribers)?;
         match self.oldest_reader {
