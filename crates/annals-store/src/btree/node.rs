@@ -125,7 +125,7 @@ impl<'a> Node<'a> {
         get16(self.bytes, 2)
     }
 
-    fn size(self) -> usize {
+    pub(super) fn size(self) -> usize {
         get16(self.bytes, 0)
     }
 
@@ -259,6 +259,34 @@ impl<'a> Node<'a> {
         });
         Ok(heads && (n == 0 || self.is_well_formed()))
     }
+}
+
+/// The entries of a node all of whose cells have the same size.
+#[derive(Clone, Copy)]
+pub(super) struct EqualCells {
+    pub(super) count: usize,
+    pub(super) key_len: usize,
+    /// The size of a value.
+    pub(super) size: usize,
+}
+
+/// Makes a page of zeros a node: all but its cells, which lie in the order of their keys from the end of the page
+/// backwards.
+pub(super) fn lay_out(bytes: &mut [u8; PAGE], cells: EqualCells) {
+    let EqualCells { count, key_len, size } = cells;
+    let width = key_len + size;
+    put16(bytes, 0, size);
+    put16(bytes, 2, count);
+    put16(bytes, 4, PAGE - count * width);
+    let (slots, _) = bytes[HEADER..HEADER + count * SLOT].as_chunks_mut::<SLOT>();
+    let mut offset = PAGE;
+    for slot in slots {
+        offset -= width;
+        let [low, high] = short(offset).to_le_bytes();
+        let [short_len, long_len] = short(key_len).to_le_bytes();
+        *slot = [0, 0, 0, 0, low, high, short_len, long_len];
+    }
+    set_prefix(bytes, Node::new(bytes).shared(0..count));
 }
 
 /// Makes a page an empty node.
