@@ -1,7 +1,5 @@
 //! Packed nodes against the nodes themselves.
 
-use std::collections::BTreeMap;
-
 use crate::arena::PAGE;
 use crate::btree::node::{self, Entry, Node};
 use crate::btree::packing::FORM;
@@ -11,7 +9,7 @@ use crate::pages::packing::Packing;
 use crate::pages::page::{Epoch, PageRef};
 use annals_simulated::Rng;
 
-use super::sized;
+use super::{Model, sized};
 
 const PACKING: Packing = FORM.packing;
 
@@ -53,19 +51,20 @@ impl Shape {
 }
 
 /// Fills a node with entries, of which some are removed; returns them in order too.
-fn filled(rng: &mut Rng, shape: &Shape) -> (Box<[u8; PAGE]>, BTreeMap<Vec<u8>, Vec<u8>>) {
-    let (mut page, mut model) = (Box::new([0; PAGE]), BTreeMap::new());
+fn filled(rng: &mut Rng, shape: &Shape) -> (Box<[u8; PAGE]>, Model) {
+    let (mut page, mut model) = (Box::new([0; PAGE]), Model::new());
     node::clear(&mut page, shape.size);
     for _ in 0..1 + rng.index(900) {
         let key = shape.bytes(rng, 0, shape.key_len);
         let value = shape.bytes(rng, shape.key_len, shape.size);
         let at = model.range(..key.clone()).count();
-        if model.contains_key(&key) {
-            if model.len() > 1 && rng.percent(60) {
-                node::remove(&mut page, at);
-                model.remove(&key);
-            }
-        } else if node::insert(&mut page, at, Entry { part: &key, long: None, value: &value }) {
+        let is_there = model.contains_key(&key);
+        if is_there && model.len() > 1 && rng.percent(60) {
+            node::remove(&mut page, at);
+            model.remove(&key);
+        }
+        if !is_there && node::insert(&mut page, at, Entry { part: &key, long: None, value: &value })
+        {
             model.insert(key, value);
         }
     }

@@ -53,7 +53,7 @@ fn compare(tree: &Tree, model: &Model, random: &mut Random) {
 /// Repeatedly saves a published tree while its successor is changed, continues from the saved one, and loads it too.
 fn history(seed: u64, keeps: bool, longest: usize) {
     let (image, pager) = TestImage::new(if keeps { u64::MAX } else { SMALL }, keeps);
-    image.set_packing(seed % 2 == 0);
+    image.set_packing(seed.is_multiple_of(2));
     let mut random = Random(seed);
     let mut epoch = Epoch::first();
     let (mut tree, mut model) = (Tree::new(2), Model::new());

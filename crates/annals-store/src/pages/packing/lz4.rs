@@ -31,6 +31,7 @@ pub(super) fn unpack(stored: &Stored, packed: &[u8], page: &mut [u8; PAGE]) -> R
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 mod tests {
     use super::unpack;
     use crate::Result;

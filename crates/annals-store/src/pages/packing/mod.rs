@@ -33,8 +33,13 @@ pub struct NodePacking {
     pub(crate) unpack: fn(&[u8], &mut [u8; PAGE]) -> Option<()>,
 }
 
+/// How many bytes a unit of the image has.
+const EACH: usize = 4096;
+
+const _: () = assert!(EACH as u64 == UNIT);
+
 const fn units(len: usize) -> usize {
-    len.div_ceil(UNIT as usize)
+    len.div_ceil(EACH)
 }
 
 impl Packing {
@@ -53,7 +58,7 @@ impl Packing {
         }
         let packed = match self {
             Self::Bytes => None,
-            Self::Cells(width) => cells::pack(bytes, width, most * UNIT as usize),
+            Self::Cells(width) => cells::pack(bytes, width, most * EACH),
             Self::Nodes(nodes) => {
                 let mut page = [0; PAGE];
                 page.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -66,7 +71,7 @@ impl Packing {
             (Some(packed), _) => units(packed.len()) - 1,
             (None, _) => most,
         };
-        let block = if better > 0 { lz4::pack(bytes, better * UNIT as usize) } else { None };
+        let block = if better > 0 { lz4::pack(bytes, better * EACH) } else { None };
         let block = block.map(|block| (block, Packed::Lz4));
         block.or_else(|| packed.map(|packed| (packed, Packed::Bits)))
     }

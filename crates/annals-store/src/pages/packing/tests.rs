@@ -1,4 +1,9 @@
 //! Packed pages against the pages themselves.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::big_endian_bytes,
+    reason = "a test that indexes wrongly fails, as it should; keys are in the order of their bytes"
+)]
 
 use std::sync::Arc;
 

@@ -60,7 +60,8 @@ pub(super) fn cells(bytes: &[u8], width: usize) -> Vec<u8> {
     assert_eq!((size, &bytes[4..8]), (width, &[0; 4][..]));
     let (differences, len) = lanes(&bytes[16..], cells, bits);
     assert_eq!(16 + len, bytes.len());
-    let cell = |difference| (word(bytes, 8, 8) + difference).to_le_bytes().into_iter().take(size);
+    let cell =
+        |difference: u64| (word(bytes, 8, 8) + difference).to_le_bytes().into_iter().take(size);
     differences.into_iter().flat_map(cell).collect()
 }
 
@@ -101,8 +102,11 @@ pub(super) fn node(bytes: &[u8]) -> Vec<u8> {
         put(128 + 8 * i + 6, key);
     }
     for (i, cell) in cells.iter().enumerate() {
-        let head = cell[..key][prefix..].iter().chain(&[0; 4]).take(4).rev();
-        page[128 + 8 * i..][..4].copy_from_slice(&head.copied().collect::<Vec<_>>());
+        let mut head = cell[prefix..key].to_vec();
+        head.resize(4, 0);
+        head.truncate(4);
+        head.reverse();
+        page[128 + 8 * i..][..4].copy_from_slice(&head);
         page[PAGE - (i + 1) * width..][..width].copy_from_slice(cell);
     }
     page
