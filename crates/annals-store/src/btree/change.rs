@@ -3,11 +3,11 @@
 //!
 //! An error leaves the tree partly changed: the caller must return to the previous one.
 
-use super::HEADER;
 use super::node::{self, Entry, Node, common};
 use super::place::{LEVELS, child_for};
 use super::spot::Spot;
 use super::{CHILD, NONE, Tree, unfit};
+use super::{HEADER, SLOT};
 use crate::Result;
 use crate::pages::page::{Epoch, PAGE};
 
@@ -87,12 +87,11 @@ impl Tree {
         epoch: &Epoch,
     ) -> Result<()> {
         let inner = path.len() < self.height;
-        let (count, middle) = {
+        let (count, split_at) = {
             let page = self.node(number, path.len())?;
             let full = Node::new(&page);
-            (full.count(), middle(full))
+            (full.count(), if is_in_order(full, at, entry) { at } else { middle(full) })
         };
-        let split_at = if at == count { count } else { middle };
         let right = self.add_node(entry.value.len(), epoch)?;
         if split_at < count {
             let mut moved = [0; PAGE];
@@ -286,6 +285,15 @@ impl Tree {
         self.remove_entry(parent, level - 1, left_at + 1, epoch)?;
         Ok(true)
     }
+}
+
+/// True if a full node is split where the new entry is inserted: at its end, or where keys come in their order. Then
+/// only what is after them moves away, and they fill the node.
+fn is_in_order(node: Node<'_>, at: usize, entry: Entry<'_>) -> bool {
+    let count = node.count();
+    let long = if entry.long.is_some() { CHILD } else { 0 };
+    let needed = SLOT + entry.part.len() + long + entry.value.len();
+    at == count || (node.is_in_order(at) && node.bytes_of(at..count) >= needed)
 }
 
 /// Finds where to split a node so that both parts take about the same number of bytes.

@@ -22,6 +22,7 @@ mod count;
 mod cursor;
 mod hints;
 mod node;
+mod packing;
 mod place;
 mod range;
 mod search;
@@ -48,7 +49,8 @@ fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
 #[cfg(test)]
 mod tests;
 
-use self::node::{LIMIT, MAX_VALUE, Node, is_node};
+use self::node::{LIMIT, MAX_VALUE, Node};
+use self::packing::FORM;
 use self::place::LEVELS;
 use crate::arena::PAGE;
 use crate::pages::cells::{Cells, FreeNumbers, Longs, NodePage, Nodes};
@@ -118,7 +120,7 @@ impl Tree {
         out.number(u64::from(self.root));
         out.count(self.height);
         out.number(self.len);
-        self.nodes.save(out, is_node);
+        self.nodes.save(out, FORM);
         self.free_nodes.save(out);
         self.long.save(out);
         self.free_long.save(out);
@@ -138,7 +140,7 @@ impl Tree {
             return Err(unfit());
         }
         Ok(Self {
-            nodes: Nodes::load(input, is_node)?,
+            nodes: Nodes::load(input, FORM)?,
             free_nodes: FreeNumbers::load(input)?,
             long: Longs::load(input)?,
             free_long: FreeNumbers::load(input)?,

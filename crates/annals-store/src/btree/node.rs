@@ -1,10 +1,10 @@
 //! One node of a tree: a page of sorted entries.
 //!
 //! ```text
-//! 0      2       4       6      8        16      128
-//! | size | count | floor | dead | prefix | hints | slot 0 | slot 1 | ..  ->     <- .. | cell 1 | cell 0 |
-//!                                                  slot: head u32, offset u16, key length u16
-//!                                                  cell: key, [number of the long key u32], value
+//! 0      2       4       6      8        10     12    16      128
+//! | size | count | floor | dead | prefix | next | run | hints | slot 0 | slot 1 | ..  ->     <- .. | cell 1 | cell 0 |
+//!                                                                slot: head u32, offset u16, key length u16
+//!                                                                cell: key, [number of the long key u32], value
 //! ```
 //!
 //! All numbers are little-endian. `size` is the size of a value, the same in all entries.
@@ -17,7 +17,9 @@
 //!    whole key is among the tree's long keys.
 //! 4. The [`hints`](super::hints) are the heads of some slots.
 //! 5. `dead` counts the bytes from `floor` on that belong to no cell.
-//! 6. A loaded page is well formed: [`is_node`] checked it. So no offset here can leave a page, whatever an image
+//! 6. The last `run` entries were inserted in the order of their keys, the last one before slot `next`. Nothing but
+//!    where a node splits depends on it.
+//! 7. A loaded page is well formed: [`is_node`] checked it. So no offset here can leave a page, whatever an image
 //!    contains.
 
 use std::ops::Deref;
@@ -29,6 +31,10 @@ use crate::Result;
 use crate::pages::cells::{Longs, NodePage};
 use crate::pages::item::Held;
 use crate::pages::page::{PAGE, PageRef};
+
+/// Where `next` and `run` are.
+const NEXT: usize = 10;
+const RUN: usize = 12;
 
 /// The longest key that is kept in a node, in bytes.
 pub(super) const LIMIT: usize = 1024;
@@ -125,13 +131,20 @@ impl<'a> Node<'a> {
         get16(self.bytes, 2)
     }
 
-    fn size(self) -> usize {
+    pub(super) fn size(self) -> usize {
         get16(self.bytes, 0)
     }
 
     #[inline]
     pub(super) fn prefix(self) -> usize {
         get16(self.bytes, 8)
+    }
+
+    /// True if a new entry at place `i` continues a run of entries that came in the order of their keys, and at least
+    /// two fifths of all are of that run. (A run that begins in a node of half the size fills it to nearly a half.)
+    pub(super) fn is_in_order(self, i: usize) -> bool {
+        let run = get16(self.bytes, RUN);
+        get16(self.bytes, NEXT) == i && run <= i && run * 5 >= self.count() * 2
     }
 
     /// Returns the head of entry `i`, the offset of its cell, and its length with the long bit.
@@ -261,6 +274,42 @@ impl<'a> Node<'a> {
     }
 }
 
+/// The entries of a node all of whose cells have the same size.
+#[derive(Clone, Copy)]
+pub(super) struct EqualCells {
+    pub(super) count: usize,
+    pub(super) key_len: usize,
+    /// The size of a value.
+    pub(super) size: usize,
+}
+
+/// Makes a page of zeros a node: all but its cells, which lie in the order of their keys from the end of the page
+/// backwards.
+pub(super) fn lay_out(bytes: &mut [u8; PAGE], cells: EqualCells) {
+    let EqualCells { count, key_len, size } = cells;
+    let width = key_len + size;
+    let floor = PAGE - count * width;
+    put16(bytes, 0, size);
+    put16(bytes, 2, count);
+    put16(bytes, 4, floor);
+    let (slots, _) = bytes[HEADER..HEADER + count * SLOT].as_chunks_mut::<SLOT>();
+    let mut offset = PAGE;
+    for slot in slots {
+        offset -= width;
+        let ([a, b], [c, d]) = (short(offset).to_le_bytes(), short(key_len).to_le_bytes());
+        *slot = [0, 0, 0, 0, a, b, c, d];
+    }
+    let prefix = Node::new(bytes).shared(0..count);
+    put16(bytes, 8, prefix);
+    // As `set_prefix`, but without a look at where each cell is.
+    let (front, cells) = bytes.split_at_mut(floor);
+    let (slots, _) = front[HEADER..].as_chunks_mut::<SLOT>();
+    for (slot, cell) in slots.iter_mut().zip(cells.rchunks_exact(width)) {
+        slot[..4].copy_from_slice(&head_of(&cell[..key_len], prefix).to_le_bytes());
+    }
+    hints::write(bytes);
+}
+
 /// Makes a page an empty node.
 pub(super) fn clear(bytes: &mut [u8; PAGE], size: usize) {
     bytes[..HEADER].fill(0);
@@ -286,6 +335,9 @@ pub(super) fn insert(bytes: &mut [u8; PAGE], i: usize, entry: Entry<'_>) -> bool
     let offset = get16(bytes, 4) - size;
     put16(bytes, 4, offset);
     put16(bytes, 2, count + 1);
+    let run = if get16(bytes, NEXT) == i { get16(bytes, RUN) } else { 0 };
+    put16(bytes, NEXT, i + 1);
+    put16(bytes, RUN, (run + 1).min(count + 1));
     let at = HEADER + i * SLOT;
     bytes.copy_within(at..slots_end, at + SLOT);
     let head = head_of(entry.part, get16(bytes, 8));
@@ -342,6 +394,7 @@ pub(super) fn remove(bytes: &mut [u8; PAGE], i: usize) {
     let dead = get16(bytes, 6) + size;
     put16(bytes, 6, dead);
     put16(bytes, 2, count - 1);
+    put16(bytes, RUN, 0);
     let at = HEADER + i * SLOT;
     bytes.copy_within(at + SLOT..HEADER + count * SLOT, at);
     hints::renew(bytes, count, i);

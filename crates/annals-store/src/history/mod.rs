@@ -22,7 +22,9 @@ mod tests;
 
 use std::sync::Arc;
 
+use crate::pages::base::Form;
 use crate::pages::load::Loader;
+use crate::pages::packing::Packing;
 use crate::pages::paged::{Counted, Paged};
 use crate::pages::save::{Saved, Saver};
 use crate::{Error, Result};
@@ -121,7 +123,8 @@ impl HistoryIndex {
 
     fn node(&self, number: u64) -> Result<Arc<[u8]>> {
         let index = usize::try_from(number).map_err(|_| damaged())?;
-        let node = self.nodes.get(index)?.ok_or_else(damaged)?;
+        // A cache may have it from an array of other values.
+        let node = self.nodes.get(index)?.filter(|node| node.len() <= NODE).ok_or_else(damaged)?;
         Ok(Arc::clone(&*node))
     }
 
@@ -140,7 +143,8 @@ impl HistoryIndex {
         let height = u8::try_from(input.number()?).ok().filter(|height| *height <= MOST_HEIGHT);
         let height = height.ok_or_else(damaged)?;
         let (next, entries) = (input.number()?, input.number()?);
-        let nodes = input.spares(|node: &Arc<[u8]>| node.len() <= NODE)?;
+        let check = |node: &Arc<[u8]>| node.len() <= NODE;
+        let nodes = input.spares(Form { check, packing: Packing::Bytes })?;
         Ok(Self { nodes, root, height, next, entries, about })
     }
 

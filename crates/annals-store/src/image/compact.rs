@@ -164,7 +164,7 @@ impl Copying<'_> {
     }
 
     fn put(&mut self, bytes: Vec<u8>, old: &Stored) -> Result<Stored> {
-        let stored = self.draft.place_as(&bytes, old.txid, old.is_packed)?;
+        let stored = self.draft.place_as(&bytes, old.txid, old.packed)?;
         self.queued += bytes.len();
         self.queue.push((stored.place, bytes));
         if self.queued >= BATCH {

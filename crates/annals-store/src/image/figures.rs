@@ -55,7 +55,7 @@ impl Figures {
             self.bytes += u64::from(stored.len);
             self.objects += 1;
         }
-        if stored.is_packed {
+        if stored.is_packed() {
             self.spared += spared_by(stored.len);
         }
     }

@@ -6,6 +6,7 @@
 //! 3. Once a write of a root or its flush failed, the image is stopped for this handle: nothing is written
 //!    to it any more.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -33,6 +34,8 @@ pub struct Image {
     pub(super) held: Mutex<HeldRoots>,
     /// The space, once a backfill has needed it.
     pub(super) working: Mutex<Option<Space>>,
+    /// How many bytes this handle has written as objects.
+    written: AtomicU64,
     stopped: OnceLock<String>,
     /// The known damage of it.
     pub(super) damage: Arc<Damage>,
@@ -84,6 +87,7 @@ impl Image {
             header,
             held: Mutex::default(),
             working: Mutex::default(),
+            written: AtomicU64::new(0),
             stopped: OnceLock::new(),
             damage: Arc::default(),
             origin: Origin::here(),
@@ -158,7 +162,16 @@ impl Image {
     #[inline]
     pub fn write(&self, objects: &[(u64, &[&[u8]])]) -> Result<Written> {
         self.check_usable()?;
-        batch::write(&*self.storage, objects).map_err(|error| self.io("can't write to it", error))
+        let written = batch::write(&*self.storage, objects)
+            .map_err(|error| self.io("can't write to it", error))?;
+        self.written.fetch_add(written.bytes, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    /// Returns how many bytes of objects this handle has written.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// Verifies stored bytes without keeping them, in pieces of 1 MiB.

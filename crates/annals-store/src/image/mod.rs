@@ -57,5 +57,5 @@ pub use open::{Judging, Opened, Usable, Witness, witnesses};
 pub use pin::RootPin;
 pub use publish::{Draft, NewRoot};
 pub use roots::Slot;
-pub use stored::{Source, Stored};
+pub use stored::{Packed, Source, Stored};
 pub use walk::{WalkStep, read_catalog, walk_array};

@@ -44,7 +44,7 @@ pub fn decode(bytes: &[u8], height: u8, end: u64) -> Result<Entries, &'static st
         rest = behind;
         let stored = Stored::decode(bytes).ok_or("the node has an entry of nothing")?;
         check_place(&stored, end)?;
-        if height > 1 && stored.is_packed {
+        if height > 1 && stored.is_packed() {
             return Err("a lower node would be compressed");
         }
         debug_assert!(index < FANOUT);

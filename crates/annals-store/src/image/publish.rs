@@ -19,7 +19,7 @@ use super::file::{HeldRoots, Image};
 use super::format::{Root, UNIT};
 use super::roots::{Chosen, ROOTS, Roots};
 use super::space::Space;
-use super::stored::{Source, Stored};
+use super::stored::{Packed, Source, Stored};
 use super::walk::{WalkStep, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::sync::lock;
@@ -212,28 +212,28 @@ impl Draft<'_> {
     /// # Errors
     /// `Invalid` if it is longer than 2 GiB.
     pub fn place(&mut self, bytes: &[u8], txid: u64) -> Result<Stored> {
-        self.place_as(bytes, txid, false)
+        self.place_as(bytes, txid, Packed::Not)
     }
 
-    /// Does what [`Self::place`] does; `is_packed` says that the bytes are a compressed page.
+    /// Does what [`Self::place`] does; `packed` says how the bytes are to be read.
     ///
     /// # Errors
     /// As `place`.
-    pub fn place_as(&mut self, bytes: &[u8], txid: u64, is_packed: bool) -> Result<Stored> {
+    pub fn place_as(&mut self, bytes: &[u8], txid: u64, packed: Packed) -> Result<Stored> {
         let len = u32::try_from(bytes.len()).ok().filter(|len| len & Stored::PACKED == 0);
         let len = len.ok_or_else(|| {
             let path = self.image.path();
             Error::invalid(format!("{path}: {} bytes are too many for an object", bytes.len()))
         })?;
         let place = self.allocate(len);
-        if let Some(space) = self.working.as_mut().filter(|_| is_packed) {
+        if let Some(space) = self.working.as_mut().filter(|_| packed != Packed::Not) {
             space.note_packed(len);
         }
         self.image.forget_bad(&Stored { place, len, ..Stored::default() });
         let low = self.number & u64::from(u32::MAX);
         let backfill = u32::try_from(low).unwrap_or_default();
         let sum = Stored::sum_of(place, bytes);
-        Ok(Stored { place, sum, txid, len, is_packed, backfill })
+        Ok(Stored { place, sum, txid, len, packed, backfill })
     }
 
     /// Releases the space of an object that the newest root reaches and the new one won't. To be called for every

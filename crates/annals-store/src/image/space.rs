@@ -290,7 +290,7 @@ impl Space {
         let extent = Extent::of(stored);
         let was_live = self.live.give_back(extent);
         debug_assert!(was_live, "{stored:?} isn't reached, or was released before");
-        if was_live && stored.is_packed {
+        if was_live && stored.is_packed() {
             self.spared -= spared_by(stored.len);
         }
         if was_live && self.given.are_used(extent) {

@@ -129,7 +129,7 @@ impl<V: FnMut(Object, &Stored) -> Result<WalkStep>> Walk<'_, V> {
         if !kind.may_have(stored.len) {
             return Err(damaged(object, stored, "it is longer than any page"));
         }
-        if stored.is_packed && kind != Kind::Pages {
+        if stored.is_packed() && kind != Kind::Pages {
             return Err(damaged(object, stored, "only pages are compressed"));
         }
         self.enter(object, stored).map(drop)

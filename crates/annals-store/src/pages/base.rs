@@ -13,7 +13,8 @@ use std::sync::{Arc, OnceLock};
 use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node};
 use crate::pages::item::{Held, Item};
 use crate::pages::once_array::OnceArray;
-use crate::pages::pager::Pager;
+use crate::pages::packing::Packing;
+use crate::pages::pager::{Pager, Wanted};
 use crate::{Error, Result};
 
 /// How many bits of the number each level takes.
@@ -49,15 +50,39 @@ impl BaseRoot {
     }
 }
 
-/// True if something that was loaded is well formed.
-pub(crate) type Check<T> = fn(&T) -> bool;
+/// The form of the items of an array.
+pub(crate) struct Form<T> {
+    /// True if something that was loaded is well formed.
+    pub(crate) check: fn(&T) -> bool,
+    /// How its pages are packed. Arrays that check their items differently differ in this too, so that a cache gives
+    /// none what only another one has checked.
+    pub(crate) packing: Packing,
+}
+
+impl<T> Form<T> {
+    /// The form of bytes, and of values: any are well formed.
+    pub(crate) const BYTES: Self = Self { check: |_| true, packing: Packing::Bytes };
+
+    /// Returns the form of cells of a width: any are well formed.
+    pub(crate) const fn cells(width: usize) -> Self {
+        Self { check: |_| true, packing: Packing::Cells(width) }
+    }
+}
+
+impl<T> Clone for Form<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Form<T> {}
 
 /// The contents of an array at a backfill.
 pub(crate) struct Base<T> {
     pub(super) root: Option<Link<T>>,
     pub(super) height: u8,
     pub(super) pager: Arc<Pager>,
-    pub(super) check: Check<T>,
+    pub(super) form: Form<T>,
     /// True if nothing but speed depends on the items.
     pub(super) is_spare: bool,
     /// The loaded items that stay.
@@ -100,13 +125,13 @@ impl<T: Clone> Clone for Link<T> {
 
 impl<T: Item> Base<T> {
     /// Begins with a root; nothing is loaded.
-    pub(crate) fn new(root: BaseRoot, pager: Arc<Pager>, check: Check<T>) -> Self {
+    pub(crate) fn new(root: BaseRoot, pager: Arc<Pager>, form: Form<T>) -> Self {
         let link = |stored| Link { stored, node: OnceLock::new() };
         Self {
             root: root.stored.map(link),
             height: root.height,
             pager,
-            check,
+            form,
             is_spare: false,
             loaded: OnceArray::default(),
         }
@@ -119,7 +144,7 @@ impl<T: Item> Base<T> {
 
     /// Makes the same base, of which nothing is loaded.
     pub(crate) fn unloaded(&self) -> Self {
-        Self::new(self.root(), Arc::clone(&self.pager), self.check).with_spare(self.is_spare)
+        Self::new(self.root(), Arc::clone(&self.pager), self.form).with_spare(self.is_spare)
     }
 
     /// True if loaded items of it stay.
@@ -157,7 +182,7 @@ impl<T: Item> Base<T> {
     /// # Errors
     /// It isn't.
     pub(crate) fn check(&self, stored: &Stored, item: &T) -> Result<()> {
-        (self.check)(item).then_some(()).ok_or_else(|| ill_formed(stored))
+        (self.form.check)(item).then_some(()).ok_or_else(|| ill_formed(stored))
     }
 
     /// Sets the item at a place, which stays.
@@ -228,15 +253,20 @@ impl<T: Item> Base<T> {
         }
     }
 
+    /// Returns what the pager needs to know to load an item.
+    pub(crate) const fn wanted<'s>(&self, stored: &'s Stored) -> Wanted<'s> {
+        Wanted { stored, packing: self.form.packing, is_spare: self.is_spare }
+    }
+
     fn item<'b>(&self, stored: &Stored, item: &'b OnceLock<T>) -> Result<Held<'b, T>> {
         if let Some(item) = item.get() {
             return Ok(Held::Here(item));
         }
         if !self.pager.keeps() {
             let check = |item: &T| self.check(stored, item);
-            return self.pager.through_cache(stored, self.is_spare, check).map(Held::Kept);
+            return self.pager.through_cache(&self.wanted(stored), check).map(Held::Kept);
         }
-        let loaded = self.pager.load(stored, self.is_spare)?;
+        let loaded = self.pager.load(&self.wanted(stored))?;
         self.check(stored, &loaded)?;
         Ok(Held::Here(item.get_or_init(|| loaded)))
     }

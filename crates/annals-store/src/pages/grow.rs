@@ -56,7 +56,7 @@ impl<T: Item> Base<T> {
     fn with(&self, root: Option<Link<T>>, height: u8) -> Self {
         let height = if root.is_some() { height } else { 0 };
         let (pager, loaded) = (Arc::clone(&self.pager), OnceArray::default());
-        Self { root, height, pager, check: self.check, is_spare: self.is_spare, loaded }
+        Self { root, height, pager, form: self.form, is_spare: self.is_spare, loaded }
     }
 
     /// Changes the part below a link; `None` if nothing is left there.

@@ -4,13 +4,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::image::{Source, Stored};
+use crate::pages::packing::Packing;
 use crate::pages::page::PageRef;
 use crate::{Error, Result};
 
 /// Something that is kept in memory, and that can be loaded from an image.
 pub(crate) trait Item: Clone + Send + Sync + 'static {
     /// Loads it from where it is stored.
-    fn load(stored: &Stored, source: &dyn Source) -> Result<Self>;
+    fn load(stored: &Stored, packing: Packing, source: &dyn Source) -> Result<Self>;
 
     /// Returns the item in the place of a removed stored one.
     fn gone() -> Self;
@@ -51,8 +52,8 @@ impl Cached {
 }
 
 impl Item for PageRef {
-    fn load(stored: &Stored, source: &dyn Source) -> Result<Self> {
-        Self::stored(stored, source)
+    fn load(stored: &Stored, packing: Packing, source: &dyn Source) -> Result<Self> {
+        Self::stored(stored, packing, source)
     }
 
     fn gone() -> Self {
@@ -85,7 +86,7 @@ impl Item for PageRef {
 }
 
 impl Item for Arc<[u8]> {
-    fn load(stored: &Stored, source: &dyn Source) -> Result<Self> {
+    fn load(stored: &Stored, _packing: Packing, source: &dyn Source) -> Result<Self> {
         let len = usize::try_from(stored.len).map_err(|_| {
             Error::corrupt(format!("a value of {} bytes in the image is too long", stored.len))
         })?;

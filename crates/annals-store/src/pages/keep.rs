@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::Result;
-use crate::image::Stored;
-use crate::pages::packing::pack;
+use crate::image::{Packed, Stored};
+use crate::pages::packing::Packing;
 use crate::pages::page::Frozen;
 
 /// Stores the objects of a backfill, and releases those that become unreachable.
@@ -27,24 +27,33 @@ pub enum Piece {
     /// A long value of the view itself.
     Long(Arc<[u8]>),
     /// A copy of the filled part of a page. The page itself may still be modified, so it can't be shared.
-    Part(Vec<u8>),
-    /// A page, or the filled part of one, that is compressed.
-    Packed(Vec<u8>),
+    Part(Vec<u8>, Packing),
+    /// A page, or the filled part of one, that is packed.
+    Packed(Vec<u8>, Packed),
     /// Something made for the image: a node of its directory, or its catalog.
     Node(Vec<u8>),
 }
 
 impl Piece {
-    /// Compresses a page if that saves at least half of its units. Returns other pages, and other bytes, unchanged.
+    /// Packs a page if that saves enough. Returns other pages, and other bytes, unchanged.
     #[must_use]
     #[inline]
     pub fn packed(self) -> Self {
         let packed = match &self {
-            Self::Page(page) => pack(page.as_ref()),
-            Self::Part(bytes) => pack(bytes),
-            Self::Long(_) | Self::Packed(_) | Self::Node(_) => None,
+            Self::Page(page) => page.pack(),
+            Self::Part(bytes, packing) => packing.pack(bytes),
+            Self::Long(_) | Self::Packed(..) | Self::Node(_) => None,
         };
-        packed.map_or(self, Self::Packed)
+        packed.map_or(self, |(bytes, packed)| Self::Packed(bytes, packed))
+    }
+
+    /// Returns how its bytes are to be read.
+    #[inline]
+    pub const fn stored_as(&self) -> Packed {
+        match self {
+            Self::Packed(_, packed) => *packed,
+            _ => Packed::Not,
+        }
     }
 }
 
@@ -53,7 +62,7 @@ impl AsRef<[u8]> for Piece {
         match self {
             Self::Page(page) => page.as_ref(),
             Self::Long(value) => value,
-            Self::Part(bytes) | Self::Packed(bytes) | Self::Node(bytes) => bytes,
+            Self::Part(bytes, _) | Self::Packed(bytes, _) | Self::Node(bytes) => bytes,
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::image::MAX_HEIGHT;
-use crate::pages::base::{Base, BaseRoot, Check};
+use crate::pages::base::{Base, BaseRoot, Form};
 use crate::pages::item::Item;
 use crate::pages::paged::Paged;
 use crate::pages::pager::Pager;
@@ -77,22 +77,22 @@ impl<'a> Loader<'a> {
         Ok(bytes)
     }
 
-    /// Takes the next array; `check` returns whether a loaded item of it is well formed.
-    pub(crate) fn array<T: Item>(&mut self, check: Check<T>) -> Result<Paged<T>> {
-        self.base(check).map(|base| Paged::on(Arc::new(base)))
+    /// Takes the next array; `form` is that of its items.
+    pub(crate) fn array<T: Item>(&mut self, form: Form<T>) -> Result<Paged<T>> {
+        self.base(form).map(|base| Paged::on(Arc::new(base)))
     }
 
-    fn base<T: Item>(&mut self, check: Check<T>) -> Result<Base<T>> {
+    fn base<T: Item>(&mut self, form: Form<T>) -> Result<Base<T>> {
         let root = self.roots.next().ok_or_else(ends)?;
         if root.height >= MAX_HEIGHT {
             return Err(Error::corrupt("the image's catalog has a root that is too high"));
         }
-        Ok(Base::new(*root, Arc::clone(self.pager), check))
+        Ok(Base::new(*root, Arc::clone(self.pager), form))
     }
 
     /// Takes the next array; nothing but speed depends on its items.
-    pub(crate) fn spares<T: Item>(&mut self, check: Check<T>) -> Result<Paged<T>> {
-        self.base(check).map(|base| Paged::on(Arc::new(base.with_spare(true))))
+    pub(crate) fn spares<T: Item>(&mut self, form: Form<T>) -> Result<Paged<T>> {
+        self.base(form).map(|base| Paged::on(Arc::new(base.with_spare(true))))
     }
 
     /// Fails unless everything was read.

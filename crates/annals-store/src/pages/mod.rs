@@ -20,7 +20,7 @@ pub(super) mod keep;
 pub(super) mod load;
 pub(super) mod numbered;
 mod once_array;
-mod packing;
+pub(super) mod packing;
 pub(super) mod page;
 pub(super) mod paged;
 pub(super) mod pager;

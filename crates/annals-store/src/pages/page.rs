@@ -23,8 +23,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::{PAGE_MEMORY, Taken};
-use crate::image::{Source, Stored};
-use crate::pages::packing::unpack;
+use crate::image::{Packed, Source, Stored};
+use crate::pages::packing::Packing;
 use crate::pages::refresh::Refresh;
 use crate::pages::reserve::{ArrayId, Reserve};
 use crate::{Error, Result};
@@ -136,17 +136,17 @@ impl PageRef {
     }
 
     /// Loads a page from an image; zeros follow the stored part.
-    pub(crate) fn stored(stored: &Stored, source: &dyn Source) -> Result<Self> {
+    pub(crate) fn stored(stored: &Stored, packing: Packing, source: &dyn Source) -> Result<Self> {
         let len = usize::try_from(stored.len).ok().filter(|&len| len <= PAGE).ok_or_else(|| {
             Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
         })?;
         let mut page = Self::tagged(LOADED);
-        if stored.is_packed {
+        if stored.packed == Packed::Not {
+            source.read(stored, &mut page.new_bytes()[..len])?;
+        } else {
             let mut packed = vec![0; len];
             source.read(stored, &mut packed)?;
-            unpack(stored, &packed, page.new_bytes())?;
-        } else {
-            source.read(stored, &mut page.new_bytes()[..len])?;
+            packing.unpack(stored, &packed, page.new_bytes())?;
         }
         Ok(page)
     }
@@ -177,7 +177,7 @@ impl PageRef {
     }
 
     /// Borrows all of a page that was just made, and that has no other user.
-    fn new_bytes(&mut self) -> &mut [u8; PAGE] {
+    pub(crate) fn new_bytes(&mut self) -> &mut [u8; PAGE] {
         // SAFETY: the page has no other user, and this borrow of the only reference is the unique one.
         unsafe { &mut *self.place(0).cast() }
     }
@@ -195,11 +195,12 @@ impl PageRef {
     /// Loads a page from an image into one that belongs to the current transaction.
     pub(crate) fn stored_as_own(
         stored: &Stored,
+        packing: Packing,
         source: &dyn Source,
         epoch: &Epoch,
     ) -> Result<Self> {
         epoch.note_made(PAGE_MEMORY);
-        let mut page = Self::stored(stored, source)?;
+        let mut page = Self::stored(stored, packing, source)?;
         page.set_tag(epoch.number);
         Ok(page)
     }
@@ -371,16 +372,22 @@ fn ask_for_line(address: *const u8) {
 pub struct Frozen {
     page: PageRef,
     len: usize,
+    packing: Packing,
 }
 
 impl Frozen {
     /// Takes a page. The caller guarantees that the page is never written again (invariants 2 and 3). Either a
     /// published view refers to every slot of it, or it is one of the pages that are written only while they are
     /// owned, and a published view has it.
-    pub(crate) fn new(page: PageRef) -> Self {
-        let mut frozen = Self { page, len: PAGE };
+    pub(crate) fn new(page: PageRef, packing: Packing) -> Self {
+        let mut frozen = Self { page, len: PAGE, packing };
         frozen.len = used(frozen.as_ref());
         frozen
+    }
+
+    /// Packs the bytes, if that saves enough.
+    pub(super) fn pack(&self) -> Option<(Vec<u8>, Packed)> {
+        self.packing.pack(self.as_ref())
     }
 }
 

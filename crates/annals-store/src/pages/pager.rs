@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::mem::{Discriminant, discriminant};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -14,6 +15,7 @@ use annals_storage::Origin;
 
 use crate::image::{Source, Stored};
 use crate::pages::item::{Cached, Item};
+use crate::pages::packing::Packing;
 use crate::pages::page::{Epoch, PAGE, PageRef};
 use crate::{Error, ErrorKind, Result};
 
@@ -25,6 +27,26 @@ const SHARDS: usize = 16;
 
 /// Items up to this length are read without checking first whether the image has them, in bytes.
 const SMALL: u32 = 1 << 20;
+
+/// An item to be loaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'s> {
+    pub(crate) stored: &'s Stored,
+    /// How its array packs pages.
+    pub(crate) packing: Packing,
+    /// True if nothing but speed depends on it.
+    pub(crate) is_spare: bool,
+}
+
+/// What a cached item is: two arrays of different forms may refer to the same bytes only in a hostile image, but then
+/// the one mustn't get what the other has checked, or unpacked.
+type Identity = (Stored, Discriminant<Packing>);
+
+impl Wanted<'_> {
+    fn identity(&self) -> Identity {
+        (*self.stored, discriminant(&self.packing))
+    }
+}
 
 /// Loads stored items of an image.
 pub struct Pager {
@@ -66,7 +88,7 @@ impl fmt::Debug for Pager {
 #[derive(Debug, Default)]
 struct Shard {
     known: HashMap<u64, usize, BuildHasherDefault<PlaceHasher>>,
-    clock: Vec<(Stored, Cached, bool)>,
+    clock: Vec<(Identity, Cached, bool)>,
     hand: usize,
     bytes: usize,
     /// How many items were found in it.
@@ -165,23 +187,24 @@ impl Pager {
         &*self.source
     }
 
-    /// Loads an item, bypassing the cache. Nothing but speed depends on one that `is_spare`.
-    pub(crate) fn load<T: Item>(&self, stored: &Stored, is_spare: bool) -> Result<T> {
+    /// Loads an item, bypassing the cache.
+    pub(crate) fn load<T: Item>(&self, wanted: &Wanted<'_>) -> Result<T> {
+        let Wanted { stored, packing, is_spare } = *wanted;
         self.count(stored);
         // Not believed, though its checksum agreed: no more memory is taken than the image has bytes.
         if stored.len > SMALL {
             self.source.holds(stored)?;
         }
         match is_spare {
-            true => T::load(stored, &Spare(self.source())),
-            false => T::load(stored, self.source()),
+            true => T::load(stored, packing, &Spare(self.source())),
+            false => T::load(stored, packing, self.source()),
         }
     }
 
     /// Loads a page that belongs to the current transaction.
-    pub(crate) fn load_own(&self, stored: &Stored, epoch: &Epoch) -> Result<PageRef> {
-        self.count(stored);
-        PageRef::stored_as_own(stored, self.source(), epoch)
+    pub(crate) fn load_own(&self, wanted: &Wanted<'_>, epoch: &Epoch) -> Result<PageRef> {
+        self.count(wanted.stored);
+        PageRef::stored_as_own(wanted.stored, wanted.packing, self.source(), epoch)
     }
 
     /// Waits for another thread; in a forked child there is none, and its lock stays locked.
@@ -194,25 +217,25 @@ impl Pager {
     /// Returns an item from the cache, or loads it there; `check` refuses invalid ones.
     pub(crate) fn through_cache<T: Item>(
         &self,
-        stored: &Stored,
-        is_spare: bool,
+        wanted: &Wanted<'_>,
         check: impl FnOnce(&T) -> Result<()>,
     ) -> Result<T> {
         let mut hasher = PlaceHasher::default();
-        hasher.write_u64(stored.place);
+        hasher.write_u64(wanted.stored.place);
         let shard = &self.shards[usize::from(hasher.finish().to_le_bytes()[7]) % SHARDS];
+        let identity = wanted.identity();
         let lock = || match shard.try_lock() {
             Ok(locked) => Ok(locked),
             Err(TryLockError::Poisoned(locked)) => Ok(locked.into_inner()),
             Err(TryLockError::WouldBlock) => self.wait_for(shard),
         };
-        if let Some(item) = lock()?.find(stored).and_then(|cached| T::from_cached(&cached)) {
+        if let Some(item) = lock()?.find(&identity).and_then(|cached| T::from_cached(&cached)) {
             return Ok(item);
         }
-        let item: T = self.load(stored, is_spare)?;
+        let item: T = self.load(wanted)?;
         check(&item)?;
         let room = self.room.load(Ordering::Relaxed);
-        lock()?.keep(*stored, item.clone().into_cached(), room);
+        lock()?.keep(identity, item.clone().into_cached(), room);
         Ok(item)
     }
 }
@@ -237,18 +260,19 @@ impl Source for Spare<'_> {
 }
 
 impl Shard {
-    fn find(&mut self, stored: &Stored) -> Option<Cached> {
-        let (at, cached, used) = self.clock.get_mut(*self.known.get(&stored.place)?)?;
+    fn find(&mut self, identity: &Identity) -> Option<Cached> {
+        let (at, cached, used) = self.clock.get_mut(*self.known.get(&identity.0.place)?)?;
         // Its place may have been used again since.
-        (at == stored).then(|| {
+        (at == identity).then(|| {
             self.hits += 1;
             *used = true;
             cached.clone()
         })
     }
 
-    fn keep(&mut self, stored: Stored, cached: Cached, room: usize) {
-        if let Some(&at) = self.known.get(&stored.place) {
+    fn keep(&mut self, identity: Identity, cached: Cached, room: usize) {
+        let place = identity.0.place;
+        if let Some(&at) = self.known.get(&place) {
             self.drop_at(at);
         }
         if cached.memory() > room {
@@ -256,8 +280,8 @@ impl Shard {
         }
         self.bytes += cached.memory();
         self.shrink(room);
-        self.known.insert(stored.place, self.clock.len());
-        self.clock.push((stored, cached, false));
+        self.known.insert(place, self.clock.len());
+        self.clock.push((identity, cached, false));
     }
 
     /// Drops items until it has no more than its room.
@@ -275,10 +299,10 @@ impl Shard {
     }
 
     fn drop_at(&mut self, at: usize) {
-        let (stored, cached, _) = self.clock.swap_remove(at);
+        let ((stored, _), cached, _) = self.clock.swap_remove(at);
         self.bytes -= cached.memory();
         self.known.remove(&stored.place);
-        if let Some((moved, ..)) = self.clock.get(at) {
+        if let Some(((moved, _), ..)) = self.clock.get(at) {
             self.known.insert(moved.place, at);
         }
     }
@@ -288,8 +312,9 @@ impl Shard {
 mod tests {
     use super::*;
 
-    const fn stored(place: u64, len: u32) -> Stored {
-        Stored { place, sum: 0, txid: 1, len, is_packed: false, backfill: 1 }
+    fn stored(place: u64, len: u32) -> Identity {
+        let stored = Stored { place, len, txid: 1, backfill: 1, ..Stored::default() };
+        (stored, discriminant(&Packing::Bytes))
     }
 
     #[test]
@@ -314,7 +339,8 @@ mod tests {
     fn an_item_is_not_found_where_its_place_is_used_again() {
         let mut shard = Shard::default();
         let value = |byte| Cached::Long(vec![byte; 100].into());
-        let (old, new) = (stored(1, 100), Stored { backfill: 2, ..stored(1, 100) });
+        let (old, new) = (stored(1, 100), stored(1, 100));
+        let new = (Stored { backfill: 2, ..new.0 }, new.1);
         shard.keep(old, value(1), 1000);
         assert!(shard.find(&new).is_none(), "what was at its place before");
         shard.keep(new, value(2), 1000);

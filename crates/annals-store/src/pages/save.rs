@@ -11,7 +11,7 @@ use annals_storage::step;
 
 use crate::Result;
 use crate::image::{self, Kind, RootPin, Stored};
-use crate::pages::base::{Base, BaseRoot, Check};
+use crate::pages::base::{Base, BaseRoot, Form};
 use crate::pages::grow::PlaceChange;
 use crate::pages::item::Item;
 use crate::pages::keep::{Keep, Piece};
@@ -62,7 +62,7 @@ pub(super) enum Content<T> {
 /// An array whose changes are to be stored.
 struct Array<T> {
     array: Paged<T>,
-    check: Check<T>,
+    form: Form<T>,
     changes: Vec<(usize, Content<T>)>,
     /// Which places are blank.
     blanks: Vec<Range<usize>>,
@@ -159,16 +159,16 @@ impl Saver {
     pub(super) fn pages(
         &mut self,
         pages: &Paged<PageRef>,
-        check: Check<PageRef>,
+        form: Form<PageRef>,
         content: impl Fn(usize, &PageRef) -> Content<PageRef>,
     ) {
-        self.arrays.push(AnyArray::Pages(collect(pages, check, content)));
+        self.arrays.push(AnyArray::Pages(collect(pages, form, content)));
     }
 
     /// Hands over an array of long values.
     pub(crate) fn longs(&mut self, longs: &Paged<Arc<[u8]>>) {
         let whole = |_, value: &Arc<[u8]>| Content::Whole(Arc::clone(value));
-        self.arrays.push(AnyArray::Longs(collect(longs, |_| true, whole)));
+        self.arrays.push(AnyArray::Longs(collect(longs, Form::BYTES, whole)));
     }
 
     /// Hands over an array of long values on which nothing but speed depends.
@@ -197,7 +197,9 @@ impl Saver {
         for array in self.arrays {
             match array {
                 AnyArray::Pages(array) => {
-                    let (id, rebase) = array.store(pager, keep, |p| Piece::Page(Frozen::new(p)))?;
+                    let packing = array.form.packing;
+                    let whole = |page| Piece::Page(Frozen::new(page, packing));
+                    let (id, rebase) = array.store(pager, keep, whole)?;
                     saved.roots.push(rebase.base.root());
                     saved.kinds.push(Kind::Pages);
                     saved.pages.insert(id, rebase);
@@ -257,7 +259,7 @@ impl Saved {
 
 fn collect<T: Item>(
     array: &Paged<T>,
-    check: Check<T>,
+    form: Form<T>,
     content: impl Fn(usize, &T) -> Content<T>,
 ) -> Array<T> {
     let (mut changes, mut blanks) = (Vec::new(), Vec::<Range<usize>>::new());
@@ -269,7 +271,7 @@ fn collect<T: Item>(
         },
         content => changes.push((index, content)),
     });
-    Array { array: array.clone(), check, changes, blanks, is_spare: false }
+    Array { array: array.clone(), form, changes, blanks, is_spare: false }
 }
 
 impl<T: Item> Array<T> {
@@ -303,7 +305,7 @@ impl<T: Item> Array<T> {
                 }
                 Content::Part(bytes) => {
                     but.parts.push(index);
-                    let stored = keep.store(Piece::Part(bytes))?;
+                    let stored = keep.store(Piece::Part(bytes, self.form.packing))?;
                     changes.push(PlaceChange { index, new: Some((stored, OnceLock::new())) });
                 }
                 Content::Blank => {}
@@ -311,7 +313,7 @@ impl<T: Item> Array<T> {
         }
         let empty = || {
             let root = BaseRoot { height: 0, stored: None };
-            let base = Base::new(root, Arc::clone(pager), self.check);
+            let base = Base::new(root, Arc::clone(pager), self.form);
             Arc::new(base.with_spare(self.is_spare))
         };
         let base = self.array.base().cloned().unwrap_or_else(empty);

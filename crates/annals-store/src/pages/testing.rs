@@ -25,6 +25,8 @@ pub struct TestImage {
     crafted: Mutex<HashSet<u64>>,
     /// True if reading fails.
     broken: Mutex<bool>,
+    /// True if pages are packed.
+    packs: Mutex<bool>,
 }
 
 impl TestImage {
@@ -40,6 +42,12 @@ impl TestImage {
     #[inline]
     pub fn set_broken(&self, broken: bool) {
         *self.broken.lock().unwrap() = broken;
+    }
+
+    /// Packs pages from now on, or doesn't.
+    #[inline]
+    pub fn set_packing(&self, packs: bool) {
+        *self.packs.lock().unwrap() = packs;
     }
 
     /// Returns how many pieces were stored and not left.
@@ -141,6 +149,8 @@ struct Keeper(Arc<TestImage>, bool);
 
 impl Keep for Keeper {
     fn store(&mut self, piece: Piece) -> Result<Stored> {
+        let piece = if *self.0.packs.lock().unwrap() { piece.packed() } else { piece };
+        let packed = piece.stored_as();
         let piece = piece.as_ref();
         let mut bytes = self.0.bytes.lock().unwrap();
         // Nothing is in the head of an image.
@@ -153,7 +163,7 @@ impl Keep for Keeper {
             sum: Stored::sum_of(place, piece),
             txid: 1,
             len: u32::try_from(piece.len()).unwrap(),
-            is_packed: false,
+            packed,
             backfill: 1,
         };
         self.0.live.lock().unwrap().insert(place, stored);

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::ErrorKind;
 use crate::image::Stored;
-use crate::pages::base::{Base, BaseRoot};
+use crate::pages::base::{Base, BaseRoot, Form};
+use crate::pages::packing::Packing;
 use crate::pages::page::PageRef;
 use crate::pages::paged::Paged;
+use crate::pages::pager::Wanted;
 use crate::pages::refresh::Refresh;
 use crate::pages::testing::TestImage;
 
@@ -14,7 +16,7 @@ use crate::pages::testing::TestImage;
 fn a_node_that_claims_to_be_huge_takes_no_memory() {
     let (_image, pager) = TestImage::new(u64::MAX, true);
     let stored = Some(Stored { place: 12288, len: u32::MAX, ..Stored::default() });
-    let base: Base<PageRef> = Base::new(BaseRoot { height: 0, stored }, pager, |_| true);
+    let base: Base<PageRef> = Base::new(BaseRoot { height: 0, stored }, pager, Form::BYTES);
     let error = base.get(0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("are no node"), "{error}");
@@ -23,9 +25,9 @@ fn a_node_that_claims_to_be_huge_takes_no_memory() {
 #[test]
 fn a_value_that_claims_to_be_huge_takes_no_memory() {
     let (_image, pager) = TestImage::new(u64::MAX, true);
-    let error = pager
-        .load::<Arc<[u8]>>(&Stored { place: 12288, len: u32::MAX, ..Stored::default() }, false)
-        .unwrap_err();
+    let stored = &Stored { place: 12288, len: u32::MAX, ..Stored::default() };
+    let wanted = Wanted { stored, packing: Packing::Bytes, is_spare: false };
+    let error = pager.load::<Arc<[u8]>>(&wanted).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("shorter"), "{error}");
 }

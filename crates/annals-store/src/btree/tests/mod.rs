@@ -1,5 +1,6 @@
 //! The tree against `BTreeMap`.
 
+mod packing;
 mod search;
 mod stored;
 
@@ -219,6 +220,44 @@ fn keys_in_order_fill_their_nodes() {
     assert!(tree.memory(Counted::All) < count * 17 + 30_000, "{} bytes", tree.memory(Counted::All));
     let found = keys_of(tree.range(b"00000150", Some(b"00000153")).unwrap());
     assert_eq!(found, [b"00000150", b"00000151", b"00000152"]);
+}
+
+/// Keys of which each begins with a cluster: of clusters that grow at the same time, or one after the other.
+fn clusters(clusters: usize, each: usize, in_turn: bool, epoch: &Epoch) -> Tree {
+    let mut tree = Tree::new(0);
+    for n in 0..clusters * each {
+        let (cluster, i) = match in_turn {
+            true => (n % clusters, n / clusters),
+            false => (n / each * 7919 % clusters, n % each),
+        };
+        tree.insert(format!("{cluster:06}{i:06}").as_bytes(), &[], epoch).unwrap();
+    }
+    tree.check().unwrap();
+    tree
+}
+
+#[test]
+fn keys_in_order_within_clusters_fill_their_nodes() {
+    let epoch = Epoch::first();
+    // An entry takes 20 bytes, and 24 in nodes of which a sixth is empty.
+    for in_turn in [true, false] {
+        let tree = clusters(5, sized(20_000, 50), in_turn, &epoch);
+        let memory = tree.memory(Counted::All);
+        assert!(memory < sized(100_000, 250) * 23 + 60_000, "{memory} bytes");
+    }
+}
+
+#[test]
+fn small_clusters_leave_no_thin_nodes() {
+    let epoch = Epoch::first();
+    for each in [1, 10, 100, 300, 500, 700, 1000] {
+        for in_turn in [true, false] {
+            let count = sized(50_000, 200) / each;
+            let tree = clusters(count, each, in_turn, &epoch);
+            let (memory, entries) = (tree.memory(Counted::All), count * each);
+            assert!(memory < entries * 52 + 60_000, "{each} {in_turn}: {memory} bytes");
+        }
+    }
 }
 
 #[test]

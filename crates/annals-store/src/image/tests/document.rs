@@ -4,7 +4,7 @@
 use crate::image::catalog::{Array, Catalog, Kind};
 use crate::image::format::{self, FANOUT, Identity, ImageHeader, Root};
 use crate::image::node;
-use crate::image::stored::Stored;
+use crate::image::stored::{Packed, Stored};
 use annals_schema::Txid;
 use annals_simulated::document::{compare_fields, compare_layout, variants};
 use annals_storage::Point;
@@ -13,8 +13,8 @@ const FULL: Stored = Stored {
     place: u64::MAX,
     sum: u64::MAX,
     txid: u64::MAX,
-    len: u32::MAX >> 1,
-    is_packed: true,
+    len: u32::MAX >> 2,
+    packed: Packed::Bits,
     backfill: u32::MAX,
 };
 
@@ -95,8 +95,8 @@ fn roots_and_entries_are_laid_out_as_documented() {
         "txid": txid = u64::MAX,
         "backfill": backfill = u32::MAX,
     ];
-    let (len, is_packed) = (u32::MAX >> 1, true);
-    variants.push(("length", encode(&Stored { len, is_packed, ..nothing })));
+    let (len, packed) = (u32::MAX >> 2, Packed::Bits);
+    variants.push(("length", encode(&Stored { len, packed, ..nothing })));
     compare_fields("Entries", &encode(&nothing), &variants, Stored::LEN);
 }
 

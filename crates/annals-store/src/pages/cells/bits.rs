@@ -1,8 +1,9 @@
 //! Arrays of bits.
 
-use super::Pages;
 use super::runs::{PagePart, parts};
+use super::{Pages, Shape};
 use crate::Result;
+use crate::pages::base::Form;
 use crate::pages::load::Loader;
 use crate::pages::page::{PAGE, PageRef, Write};
 use crate::pages::paged::Counted;
@@ -11,6 +12,8 @@ use crate::pages::save::{Blanks, Saved, Saver};
 
 /// The number of bits in a page.
 pub(super) const PAGE_BITS: usize = PAGE * 8;
+
+const SHAPE: Shape = Shape { each: PAGE_BITS, form: Form::BYTES };
 
 /// How many words of bits an array has before it takes its first page.
 const SMALL_WORDS: usize = 2;
@@ -242,7 +245,7 @@ impl Bits {
     /// Hands the array over to be saved.
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         self.small.iter().for_each(|&word| out.number(word));
-        self.pages.save(out, PAGE_BITS, blanks, |page, part, out| {
+        self.pages.save(out, SHAPE, blanks, |page, part, out| {
             for PagePart { index: word, at, len } in parts(part.start, part.len(), 64) {
                 let mask = (u64::MAX >> (64 - len)) << at;
                 let place = &mut out[word * 8..word * 8 + 8];
@@ -261,7 +264,7 @@ impl Bits {
         for word in &mut small {
             *word = input.number()?;
         }
-        Ok(Self { pages: Pages::load(input)?, small })
+        Ok(Self { pages: Pages::load(input, SHAPE)?, small })
     }
 
     /// Continues from the stored base.

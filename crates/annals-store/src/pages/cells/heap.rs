@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::own;
-use crate::pages::base::Check;
+use crate::pages::base::Form;
 use crate::pages::item::Held;
 use crate::pages::load::Loader;
 use crate::pages::page::{Epoch, PAGE, PageRef};
@@ -85,24 +85,19 @@ impl Heap {
 
     /// Hands the pages over to be saved; of page `tail` only the bytes before `used` count.
     pub(crate) fn save(&self, out: &mut Saver, tail: usize, used: usize) {
-        out.pages(
-            &self.pages,
-            |_| true,
-            |index, page| {
-                let from = if index == tail { used } else { PAGE };
-                let blanks = Blanks { from, gap: (0, 0) };
-                filled_parts(page, 0, PAGE, &blanks, |part, out| {
-                    // SAFETY: a published view refers to these bytes, so they aren't written.
-                    out[part.clone()]
-                        .copy_from_slice(unsafe { page.slice(part.start, part.len()) });
-                })
-            },
-        );
+        out.pages(&self.pages, Form::BYTES, |index, page| {
+            let from = if index == tail { used } else { PAGE };
+            let blanks = Blanks { from, gap: (0, 0) };
+            filled_parts(page, 0, PAGE, &blanks, |part, out| {
+                // SAFETY: a published view refers to these bytes, so they aren't written.
+                out[part.clone()].copy_from_slice(unsafe { page.slice(part.start, part.len()) });
+            })
+        });
     }
 
     /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
-        Ok(Self { pages: input.array(|_| true)? })
+        Ok(Self { pages: input.array(Form::BYTES)? })
     }
 
     /// Continues from the stored base.
@@ -204,14 +199,14 @@ impl Nodes {
         self.pages.remove(number as usize);
     }
 
-    /// Passes the nodes on to be saved; `check` returns whether a loaded page is one.
-    pub(crate) fn save(&self, out: &mut Saver, check: Check<PageRef>) {
-        out.pages(&self.pages, check, |_, page| Content::Whole(page.clone()));
+    /// Passes the nodes on to be saved; `form` is that of a node.
+    pub(crate) fn save(&self, out: &mut Saver, form: Form<PageRef>) {
+        out.pages(&self.pages, form, |_, page| Content::Whole(page.clone()));
     }
 
     /// Loads the output of `save`.
-    pub(crate) fn load(input: &mut Loader<'_>, check: Check<PageRef>) -> Result<Self> {
-        Ok(Self { pages: input.array(check)? })
+    pub(crate) fn load(input: &mut Loader<'_>, form: Form<PageRef>) -> Result<Self> {
+        Ok(Self { pages: input.array(form)? })
     }
 
     /// Continues from the stored base.
@@ -272,7 +267,7 @@ impl Longs {
 
     /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
-        Ok(Self { values: input.array(|_| true)? })
+        Ok(Self { values: input.array(Form::BYTES)? })
     }
 
     /// Continues from the stored base.

@@ -24,6 +24,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::pages::base::Form;
 use crate::pages::item::Held;
 use crate::pages::load::Loader;
 use crate::pages::page::{Epoch, PAGE, PageRef, Write};
@@ -42,6 +43,14 @@ pub(crate) use self::reader::{BitReader, CellReader, HeapReader};
 #[expect(clippy::cast_possible_truncation, reason = "it was made from a place in this memory")]
 pub(crate) const fn place(number: u64) -> usize {
     number as usize
+}
+
+/// What the pages of an array have.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// How many cells or bits.
+    each: usize,
+    form: Form<PageRef>,
 }
 
 /// The pages of an array.
@@ -121,21 +130,18 @@ impl Pages {
     fn save(
         &self,
         out: &mut Saver,
-        each: usize,
+        shape: Shape,
         blanks: &Blanks,
         copy: impl Fn(&PageRef, Range<usize>, &mut [u8]),
     ) {
-        out.pages(
-            &self.all,
-            |_| true,
-            |index, page| {
-                filled_parts(page, index, each, blanks, |part, out| copy(page, part, out))
-            },
-        );
+        let Shape { each, form } = shape;
+        out.pages(&self.all, form, |index, page| {
+            filled_parts(page, index, each, blanks, |part, out| copy(page, part, out))
+        });
     }
 
-    fn load(input: &mut Loader<'_>) -> Result<Self> {
-        Ok(Self { all: input.array(|_| true)?, hot: None })
+    fn load(input: &mut Loader<'_>, shape: Shape) -> Result<Self> {
+        Ok(Self { all: input.array(shape.form)?, hot: None })
     }
 
     fn rebase(&mut self, saved: &Saved) {
@@ -154,7 +160,7 @@ fn own<'d>(pages: &'d mut Paged<PageRef>, index: usize, epoch: &Epoch) -> Result
     let page = match pages.unseen(index)? {
         // A page to copy is loaded directly as the copy.
         Some((base, stored)) => {
-            let page = base.pager().load_own(stored, epoch)?;
+            let page = base.pager().load_own(&base.wanted(stored), epoch)?;
             base.check(stored, &page)?;
             page
         }
@@ -181,6 +187,9 @@ refresh!(impl [const W: usize] for Cells<W> { pages, small; });
 
 impl<const W: usize> Cells<W> {
     const EACH: usize = PAGE / W;
+
+    const SHAPE: Shape =
+        Shape { each: Self::EACH, form: if W <= 8 { Form::cells(W) } else { Form::BYTES } };
 
     /// Makes an array that has the same cell in at least the first `len` places, in one page or less.
     pub(crate) fn filled(cell: [u8; W], len: usize) -> Self {
@@ -341,7 +350,7 @@ impl<const W: usize> Cells<W> {
     /// Hands the array over to be saved.
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         out.bytes(self.small.as_ref().map_or(&[], |small| small));
-        self.pages.save(out, Self::EACH, blanks, |page, part, out| {
+        self.pages.save(out, Self::SHAPE, blanks, |page, part, out| {
             // SAFETY: a published view refers to these cells, so they aren't written.
             out[part.start * W..part.end * W]
                 .copy_from_slice(unsafe { page.slice(part.start * W, part.len() * W) });
@@ -356,7 +365,7 @@ impl<const W: usize> Cells<W> {
             return Err(Error::corrupt(format!("{len} bytes of small cells can't be")));
         }
         let small = (!small.is_empty()).then(|| Arc::new(small.to_vec()));
-        Ok(Self { pages: Pages::load(input)?, small })
+        Ok(Self { pages: Pages::load(input, Self::SHAPE)?, small })
     }
 
     /// Continues from the stored base.

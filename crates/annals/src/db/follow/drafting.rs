@@ -141,13 +141,12 @@ impl Keep for Drafting<'_, '_> {
     fn store(&mut self, piece: Piece) -> Result<Stored> {
         match &piece {
             Piece::Page(_) | Piece::Long(_) => self.written.from_memory += 1,
-            Piece::Part(_) | Piece::Packed(_) => self.written.pages += 1,
+            Piece::Part(..) | Piece::Packed(..) => self.written.pages += 1,
             Piece::Node(_) => self.written.nodes += 1,
         }
         let piece = piece.packed();
         let bytes = piece.as_ref();
-        let is_packed = matches!(piece, Piece::Packed(_));
-        let stored = self.draft.place_as(bytes, self.txid, is_packed)?;
+        let stored = self.draft.place_as(bytes, self.txid, piece.stored_as())?;
         self.written.bytes += bytes.len() as u64;
         let before = self.queued / STEP;
         self.queued += bytes.len();

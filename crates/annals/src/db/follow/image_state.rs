@@ -343,12 +343,13 @@ impl ImageState {
         Image::peek(&*self.directory, &self.name, &identity)
     }
 
-    /// Makes the image's file smaller if a quarter of it, and at least 1 MiB, is neither of the newest root nor of key
+    /// Makes the image's file smaller if a fifth of it, and at least 1 MiB, is neither of the newest root nor of key
     /// frames: replaces it by a copy without gaps, or, where that would take long or somebody reads an older root,
     /// truncates its free end. Only if a backfill of this handle has found the space. Never while commits continue:
     /// freeing blocks makes some disks slow for a while.
     ///
-    /// Cost: a copy reads and writes at most 64 MiB, and at most three times what backfills wrote since the last copy.
+    /// Cost: a copy reads and writes at most 64 MiB, or as much as backfills have written since opening. Meanwhile both
+    /// files are there; where the disk has no room for that, the end of the old one is truncated.
     pub(in crate::db) fn shrink(&self, working: &Working) -> Result<()> {
         const WORTH: u64 = 1 << 20;
         const COPIED_AT_MOST: u64 = 64 << 20;
@@ -358,15 +359,18 @@ impl ImageState {
         };
         let Some((kept, frames)) = image.kept() else { return Ok(()) };
         let len = image.len()?;
-        if len.saturating_sub(kept) < WORTH.max(len / 4) {
+        if len.saturating_sub(kept) < WORTH.max(len / 5) {
             return Ok(());
         }
         // A reader would keep the space of the old file.
         let is_read = working.pinned(image)?.iter().any(|number| *number != root.number);
-        match kept <= COPIED_AT_MOST && !is_read {
-            true => image.compact(&frames, &*self.clock).map(drop),
-            false => shrink_wholly(working).map(drop),
+        if kept <= COPIED_AT_MOST.max(image.written()) && !is_read {
+            match image.compact(&frames, &*self.clock) {
+                Err(error) if error.kind() == ErrorKind::Io => {}
+                compacted => return compacted.map(drop),
+            }
         }
+        shrink_wholly(working).map(drop)
     }
 
     /// Returns the image, or creates it. An existing one that couldn't be read when the database was opened is

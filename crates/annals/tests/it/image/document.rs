@@ -3,13 +3,18 @@
 //! It knows nothing of the library but the schema, and verifies nothing: where the document and the bytes
 //! disagree it panics, or gives something else than the library does.
 
-use std::collections::BTreeMap;
+mod packed;
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals::{Field, Schema, Table, Type};
 
 const PAGE: usize = 16384;
-/// Is in the length of a compressed page.
+/// Is in the length of a packed page.
 const PACKED: usize = 1 << 31;
+/// Is there too, if the page is packed cells or a packed node.
+const BITS: usize = 1 << 30;
 
 fn word(bytes: &[u8], at: usize, len: usize) -> u64 {
     bytes[at..at + len].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
@@ -31,6 +36,8 @@ pub(super) struct Reader<'f> {
     file: &'f [u8],
     metadata: &'f [u8],
     arrays: Vec<&'f [u8]>,
+    /// What was stored as numbers in lanes.
+    pub(super) packed: BTreeSet<&'static str>,
 }
 
 impl<'f> Reader<'f> {
@@ -44,7 +51,7 @@ impl<'f> Reader<'f> {
         let metadata = 16 + 40 * number_at(catalog, 4, 4);
         let mut arrays: Vec<_> = catalog[16..metadata].chunks(40).collect();
         arrays.reverse();
-        Self { file, metadata: &catalog[metadata..], arrays }
+        Self { file, metadata: &catalog[metadata..], arrays, packed: BTreeSet::new() }
     }
 
     fn take(&mut self, len: usize) -> &'f [u8] {
@@ -73,11 +80,27 @@ impl<'f> Reader<'f> {
 
     /// Reads all objects of the next array.
     fn array(&mut self, kind: u8) -> Objects {
+        self.array_of(kind, "", |_| panic!("only cells and nodes are packed like that"))
+    }
+
+    /// Reads all objects of the next array; `unpack` is for those that are packed in lanes.
+    fn array_of(
+        &mut self,
+        kind: u8,
+        what: &'static str,
+        unpack: impl Fn(&[u8]) -> Vec<u8>,
+    ) -> Objects {
         let array = self.arrays.pop().unwrap();
         assert_eq!(array[1], kind);
         let mut objects = Objects::new();
         if array[8..].iter().any(|&byte| byte != 0) {
-            walk(self.file, (array[0], 0), &array[8..], &mut objects);
+            let met = Cell::new(false);
+            let unpack = |bytes: &[u8]| {
+                met.set(true);
+                unpack(bytes)
+            };
+            walk(self.file, (array[0], 0), &array[8..], &unpack, &mut objects);
+            self.packed.extend(met.get().then_some(what));
         }
         if kind == 1 {
             objects.values_mut().for_each(|page| page.resize(PAGE, 0));
@@ -98,7 +121,7 @@ impl<'f> Reader<'f> {
         let len = self.count();
         let small = self.take(len);
         assert!(len.is_multiple_of(width) && len <= 1024);
-        let pages = self.array(1);
+        let pages = self.array_of(1, "cells", |bytes| packed::cells(bytes, width));
         move |at| {
             let begin = at * width;
             let small = small.get(begin..begin + width);
@@ -119,7 +142,7 @@ impl<'f> Reader<'f> {
     /// Reads a tree: its keys and values, in order.
     fn tree(&mut self, size: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
         let (root, height, len) = (self.count(), self.count(), self.count());
-        let nodes = self.array(1);
+        let nodes = self.array_of(1, "nodes", packed::node);
         let numbers = self.numbers();
         let long = self.array(2);
         assert!(self.numbers().iter().all(|number| long.contains_key(number)));
@@ -292,7 +315,8 @@ fn groups(leaf: &[u8], entries: &mut Vec<[u64; 4]>) {
     let (groups, stretches) = leaf[..leaf.len() - 2].split_at(leaf.len() - 2 - stretches);
     let begins = stretches.chunks(2).map(|place| number_at(place, 0, 2) % (1 << 15));
     let mut begins: Vec<_> = begins.collect();
-    let mut from = Reader { file: &[], metadata: groups, arrays: Vec::new() };
+    let mut from =
+        Reader { file: &[], metadata: groups, arrays: Vec::new(), packed: BTreeSet::new() };
     let (mut table, mut row) = (0, 0);
     while !from.metadata.is_empty() {
         let at = groups.len() - from.metadata.len();
@@ -320,55 +344,33 @@ fn groups(leaf: &[u8], entries: &mut Vec<[u64; 4]>) {
 
 fn object<'f>(file: &'f [u8], entry: &[u8]) -> &'f [u8] {
     let place = number_at(entry, 0, 8);
-    &file[place..place + number_at(entry, 24, 4) % PACKED]
-}
-
-/// Restores the bytes of an LZ4 block: literals, then a copy of what is some bytes back, and again.
-fn unpacked(block: &[u8]) -> Vec<u8> {
-    let (mut out, mut rest) = (Vec::new(), block);
-    let take = |rest: &mut &[u8], len: usize| {
-        let (taken, behind) = rest.split_at(len);
-        *rest = behind;
-        taken.to_vec()
-    };
-    let length = |rest: &mut &[u8], four: u8| {
-        let mut len = usize::from(four);
-        let mut more = four == 15;
-        while more {
-            let byte = take(rest, 1)[0];
-            len += usize::from(byte);
-            more = byte == 255;
-        }
-        len
-    };
-    while !rest.is_empty() {
-        let token = take(&mut rest, 1)[0];
-        let literals = length(&mut rest, token >> 4);
-        out.extend(take(&mut rest, literals));
-        if rest.is_empty() {
-            break;
-        }
-        let back = number_at(&take(&mut rest, 2), 0, 2);
-        for _ in 0..length(&mut rest, token & 15) + 4 {
-            out.push(out[out.len() - back]);
-        }
-    }
-    out
+    let len = number_at(entry, 24, 4);
+    &file[place..place + if len >= PACKED { len % BITS } else { len }]
 }
 
 /// Collects the objects that an entry leads to, by their numbers.
-fn walk(file: &[u8], (height, before): (u8, usize), entry: &[u8], objects: &mut Objects) {
+fn walk(
+    file: &[u8],
+    (height, before): (u8, usize),
+    entry: &[u8],
+    unpack: &dyn Fn(&[u8]) -> Vec<u8>,
+    objects: &mut Objects,
+) {
     let bytes = object(file, entry);
     if height == 0 {
-        let is_packed = number_at(entry, 24, 4) >= PACKED;
-        objects.insert(before, if is_packed { unpacked(bytes) } else { bytes.to_vec() });
+        let object = match number_at(entry, 24, 4) / BITS {
+            2 => packed::block(bytes),
+            3 => unpack(bytes),
+            _ => bytes.to_vec(),
+        };
+        objects.insert(before, object);
         return;
     }
     assert_eq!((&bytes[..4], bytes[4]), (&b"NODE"[..], height));
     let bitmap = word(bytes, 8, 8);
     let there = (0..64).filter(|i| bitmap >> i & 1 == 1);
     for (i, entry) in there.zip(bytes[16..].chunks(32)) {
-        walk(file, (height - 1, before * 64 + i), entry, objects);
+        walk(file, (height - 1, before * 64 + i), entry, unpack, objects);
     }
 }
 

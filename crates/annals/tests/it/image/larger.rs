@@ -176,6 +176,40 @@ fn a_transaction_larger_than_memory_is_as_any_other() {
     opens_as(&path, expected);
 }
 
+/// More than is copied in any case: but this handle has written more.
+#[test]
+fn closing_gives_back_the_space_of_deleted_rows() {
+    const VALUE: usize = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    let db = begin(&path, 8 * LITTLE);
+    let mut rows = Vec::new();
+    for number in 0..50 {
+        let value = format!("{number:>VALUE$}");
+        let row = |tx: &mut Transaction<'_>| {
+            tx.insert(TABLE, &[ValueRef::String(&value), ValueRef::Int64(number)])
+        };
+        rows.push(db.write(row).unwrap());
+    }
+    db.backfill(BackfillMode::Passive).unwrap();
+    let before = image_len(&path);
+    // Each value is in its row, and a key of the index.
+    assert!(before > 100 * VALUE as u64);
+    db.write(|tx| rows[..12].iter().try_for_each(|row| tx.delete(TABLE, *row))).unwrap();
+    // The older of both roots reaches them until the second backfill.
+    for number in 1000..1002 {
+        db.write(|tx| insert(tx, number..number + 1)).unwrap();
+        db.backfill(BackfillMode::Passive).unwrap();
+    }
+    let expected = digest(&db.read());
+    db.close().unwrap();
+    let kept = 76 * VALUE as u64;
+    assert!((kept..kept + VALUE as u64).contains(&image_len(&path)), "{}", image_len(&path));
+    let db = options(LITTLE).open(&path).unwrap();
+    assert_eq!(db.recovered().findings, Vec::<String>::new());
+    assert_eq!(digest(&db.read()), expected);
+}
+
 #[test]
 fn what_is_rolled_back_leaves_free_space() {
     let folder = tempfile::tempdir().unwrap();

@@ -380,6 +380,7 @@ fn an_image_can_be_read_by_what_the_document_says() {
     let (last, pieces) = reader.blobs();
     let history = reader.history();
     reader.end();
+    assert!(reader.packed.iter().eq(&["cells", "nodes"]));
     let journal = std::fs::read(&path).unwrap();
     has_places(&history, &there, &journal);
     assert_eq!(last, 1);

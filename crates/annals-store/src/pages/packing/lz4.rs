@@ -1,25 +1,20 @@
-//! Compression of pages in an image: LZ4 blocks.
-//!
-//! Only the file has compressed pages. In memory a page is always whole.
+//! Compression of pages: LZ4 blocks.
 
 use crate::arena::PAGE;
-use crate::image::{Stored, UNIT};
+use crate::image::Stored;
 use crate::{Error, Result};
 
-/// Compresses the bytes of a page; `None` unless that saves at least half of its units.
-pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
-    let units = |len: usize| (len as u64).div_ceil(UNIT);
-    if units(bytes.len()) < 2 {
-        return None;
-    }
+/// Compresses the bytes of a page; `None` unless that takes at most so many bytes.
+pub(super) fn pack(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
     // Most pages that won't shrink are known by their last quarter, which costs a quarter of the time. (The first one of
     // a node of a tree is its slots, which shrink where the keys don't.)
     let sample = bytes.get(bytes.len() / 4 * 3..)?;
-    if lz4_flex::block::compress(sample).len() * 16 > sample.len() * 9 {
+    let sixteenths = most * 16 / bytes.len().max(1) + 1;
+    if lz4_flex::block::compress(sample).len() * 16 > sample.len() * sixteenths {
         return None;
     }
     let packed = lz4_flex::block::compress(bytes);
-    (units(packed.len()) * 2 <= units(bytes.len())).then_some(packed)
+    (packed.len() <= most).then_some(packed)
 }
 
 /// Restores a compressed page; zeros follow its bytes.
@@ -36,9 +31,18 @@ pub(super) fn unpack(stored: &Stored, packed: &[u8], page: &mut [u8; PAGE]) -> R
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 mod tests {
-    use super::*;
+    use super::unpack;
+    use crate::Result;
+    use crate::arena::PAGE;
+    use crate::image::Stored;
+    use crate::pages::packing::Packing;
     use annals_simulated::Rng;
+
+    fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
+        Packing::Bytes.pack(bytes).map(|(packed, _)| packed)
+    }
 
     fn restored(packed: &[u8]) -> Result<[u8; PAGE]> {
         let mut page = [0; PAGE];
