@@ -51,7 +51,8 @@ impl Store {
             return Err(refused(&self.working, number, values));
         }
         if id <= RowId::MAX && table.is_appended(id.0) {
-            self.changed = true;
+            self.begin_change();
+            let Some(table) = self.working.tables.get_mut(at) else { return Err(no_table(number)) };
             let table = table.make_mut_of(|| self.previous.table(at));
             table.begin(&self.epoch);
             return table.append(values, &self.epoch);
@@ -80,7 +81,7 @@ impl Store {
         if indexed && let Some(uniqueness) = uniqueness {
             self.check_new_keys(at, id, values, uniqueness)?;
         }
-        self.changed = true;
+        self.begin_change();
         if let Some(table) = self.working.tables.get_mut(at) {
             let table = table.make_mut_of(|| self.previous.table(at));
             table.begin(&self.epoch);
@@ -132,11 +133,18 @@ impl Store {
     }
 
     fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
-        let Self { working, previous, checked, key, epoch, .. } = self;
+        let Self { working, previous, checked, owed, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
+        let may_owe = owed.begin_rows(1);
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number) else { continue };
+            if may_owe && !index.unique {
+                index.key(table, |field| given(values, field), key)?;
+                key::encode_id(key, id);
+                owed.push(number, key);
+                continue;
+            }
             index.make_mut_of(|| previous.index(number));
             if let Some((entry, spot)) = checked.of(number) {
                 index.make_mut().entries.insert_at(spot, entry, &[], epoch)?;
@@ -149,8 +157,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds the entries of rows, given the values of each column, in the order of the rows: so the indexes get the
-    /// same nodes as if the rows had been inserted one by one.
+    /// Adds the entries of rows, given the values of each column, in the order of the rows.
     pub(super) fn index_columns(
         &mut self,
         at: usize,
@@ -158,12 +165,16 @@ impl Store {
         count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        let Self { working, previous, key, epoch, .. } = self;
+        let Self { working, previous, owed, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
+        let may_owe = owed.begin_rows(count);
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number) else { continue };
-            index.make_mut_of(|| previous.index(number));
+            let owes = may_owe && !index.unique;
+            if !owes {
+                index.make_mut_of(|| previous.index(number));
+            }
             for row in 0..count {
                 let value = |field: usize| {
                     let values = columns.get(field).and_then(|column| column.get(place(row)));
@@ -171,7 +182,11 @@ impl Store {
                 };
                 index.key(table, value, key)?;
                 key::encode_id(key, RowId(first.0 + row));
-                index.make_mut().insert(key, epoch)?;
+                if owes {
+                    owed.push(number, key);
+                } else {
+                    index.make_mut().insert(key, epoch)?;
+                }
             }
         }
         Ok(())
@@ -197,6 +212,7 @@ impl Store {
         value: ValueRef<'_>,
         watch: bool,
     ) -> Result<()> {
+        self.settle()?;
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;
@@ -262,6 +278,7 @@ impl Store {
 
     /// Deletes a row.
     pub fn delete(&mut self, number: TableNumber, id: RowId) -> Result<()> {
+        self.settle()?;
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;

@@ -164,7 +164,7 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub fn add_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
-        self.changed = true;
+        self.begin_change();
         let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(()) };
         self.doubts.note_filled(number, None, id.0..id.0 + count);
         let table = table.make_mut();
@@ -205,7 +205,7 @@ impl Store {
     ) -> Result<()> {
         self.check_free(number, first, count)?;
         let at = number.0 as usize;
-        let Some(table) = self.working.tables.get_mut(at) else { return Ok(()) };
+        let Some(table) = self.working.tables.get(at) else { return Ok(()) };
         let blobs = &self.working.blobs;
         for (column, values) in table.columns.iter().zip(columns) {
             if let Some(value) = values.iter().find(|value| !fits(column, value, blobs)) {
@@ -213,8 +213,9 @@ impl Store {
                 return Err(bad_value(&self.working, number, field, value));
             }
         }
-        self.changed = true;
+        self.begin_change();
         self.doubts.note_filled(number, None, first.0..first.0 + count);
+        let Some(table) = self.working.tables.get_mut(at) else { return Ok(()) };
         let table = table.make_mut_of(|| self.previous.table(at));
         table.begin(&self.epoch);
         table.insert_columns(first, count, columns, &self.epoch)?;
@@ -249,6 +250,7 @@ impl Store {
         values: Vector<'_>,
         watch: bool,
     ) -> Result<()> {
+        self.settle()?;
         let at = number.0 as usize;
         let Some(table) = self.working.tables.get(at) else { return Ok(()) };
         let Some(place) = table.place_of(field) else { return Ok(()) };
@@ -272,7 +274,7 @@ impl Store {
         values: Vector<'_>,
         new: bool,
     ) -> Result<Option<(usize, Range<u64>)>> {
-        self.changed = true;
+        self.begin_change();
         let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(None) };
         let Some(place) = table.place_of(field) else { return Ok(None) };
         let count = table.columns.get(place).and_then(|column| values.len(column.ty()));

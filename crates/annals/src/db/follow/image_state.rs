@@ -250,7 +250,7 @@ impl ImageState {
     /// comparison, unless a backfill has ended since.
     #[inline]
     pub(in crate::db) fn install(&self, store: &mut Store) {
-        if store.view().root() != self.newest() {
+        if store.unsettled().root() != self.newest() {
             self.install_pending(store);
         }
     }
@@ -402,7 +402,7 @@ impl ImageState {
     #[inline]
     pub(in crate::db) fn spill_limit(&self) -> usize {
         if self.spills {
-            usize::try_from(self.budget / 2).unwrap_or(usize::MAX)
+            usize::try_from(self.budget / 4).unwrap_or(usize::MAX)
         } else {
             usize::MAX
         }
@@ -432,7 +432,7 @@ impl ImageState {
 
     /// Returns how many bytes of changes in memory alone are worth a backfill.
     pub(in crate::db) fn unsaved_due(&self) -> usize {
-        usize::try_from(self.budget / 4).unwrap_or(usize::MAX)
+        usize::try_from(self.budget / 8).unwrap_or(usize::MAX)
     }
 
     /// Decides whether pages loaded from the image stay in memory, once it has a view's changes too.

@@ -142,7 +142,7 @@ impl Transaction<'_> {
         field: FieldNumber,
         values: impl Into<Values<'v>>,
     ) -> Result<()> {
-        self.usable()?;
+        self.ready()?;
         let values = values.into();
         statement::change(self, |store| store.check_vector(table, id, field, &values))?;
         self.wholly(|tx| tx.write_pieces(table, id, field, &values, false))
@@ -155,7 +155,7 @@ impl Transaction<'_> {
     /// `NotFound`: no such table, or one of the rows doesn't exist (the message names the first); `Invalid`: the
     /// table has a single row.
     pub fn delete_vector(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
-        self.usable()?;
+        self.ready()?;
         statement::change(self, |store| store.check_there(table, id, count))?;
         references::delete_referring(self, table, id, count)?;
         let pieces: Vec<_> = pieces(id, count).collect();
@@ -291,7 +291,7 @@ impl Transaction<'_> {
 
     /// Returns the table's next id, if there are `count` more.
     fn next_id_for(&self, table: TableNumber, count: u64) -> Result<RowId> {
-        let id = self.view().table(table)?.next_id();
+        let id = self.writing.store.unsettled().table(table)?.next_id();
         if id.saturating_add(count.saturating_sub(1)) > RowId::MAX.0 {
             return Err(self.no_next_id(table));
         }
@@ -306,7 +306,7 @@ impl Transaction<'_> {
         given: &[Values<'_>],
     ) -> Result<(u64, Vec<Option<FieldNumber>>)> {
         let store = &self.writing.store;
-        let schema = store.view().table(table)?.schema();
+        let schema = store.unsettled().table(table)?.schema();
         if schema.fields.len() != given.len() {
             let (name, fields, given) = (&schema.name, schema.fields.len(), given.len());
             return Err(Error::invalid(format!(
@@ -341,7 +341,13 @@ impl Transaction<'_> {
         values: &Values<'_>,
         are_new: bool,
     ) -> Result<()> {
-        let ty = self.view().schema().table(table).and_then(|table| table.field(field));
+        let ty = self
+            .writing
+            .store
+            .unsettled()
+            .schema()
+            .table(table)
+            .and_then(|table| table.field(field));
         let Some(ty) = ty.map(|field| field.ty) else { return Ok(()) };
         let Writing { writer, store, .. } = &mut *self.writing;
         let may_change = values.may_change();
@@ -357,7 +363,7 @@ impl Transaction<'_> {
                 store.set_rows(table, id, field, values, true)?;
             }
             let (schema, event) =
-                (store.view().schema(), Event::UpdateVector { table, id, field, values });
+                (store.unsettled().schema(), Event::UpdateVector { table, id, field, values });
             if let Some(touched) = touched {
                 touched.note(schema, &event);
             }
