@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use annals_schema::{RowId, ValueRef};
+
 use crate::Result;
 use crate::change::same_key;
+use crate::columns::fetched::Fetched;
 use crate::entries::Entries;
 use crate::index::key;
 use crate::index::tree::IndexTree;
@@ -71,6 +74,41 @@ impl Store {
                     doubts.keys.retain(|(suspect, _)| *suspect != number);
                     doubts.indexes.push(number);
                     (watched, is_noted) = (false, false);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of rows, given the values of each column, in the order of the rows.
+    pub(super) fn index_columns(
+        &mut self,
+        at: usize,
+        first: RowId,
+        count: u64,
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        let Self { working, previous, owed, key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return Ok(()) };
+        let may_owe = owed.begin_rows(count);
+        for &number in &table.indexes {
+            let Some(index) = indexes.get_mut(number) else { continue };
+            let owes = may_owe && !index.unique;
+            if !owes {
+                index.make_mut_of(|| previous.index(number));
+            }
+            for row in 0..count {
+                let value = |field: usize| {
+                    let values = columns.get(field).and_then(|column| column.get(place(row)));
+                    Ok(Fetched::Here(values.copied().unwrap_or(ValueRef::Null)))
+                };
+                index.key(table, value, key)?;
+                key::encode_id(key, RowId(first.0 + row));
+                if owes {
+                    owed.push(number, key);
+                } else {
+                    index.make_mut().insert(key, epoch)?;
                 }
             }
         }

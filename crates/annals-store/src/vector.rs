@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
 
+use crate::ahead::len_of;
 use crate::blobs::Blobs;
 use crate::change::{bad_id, bad_value, fits, no_field, single_row};
 use crate::columns::column::Column;
@@ -12,7 +13,7 @@ use crate::view::{no_row, no_table};
 use crate::writer::as_corrupt;
 use crate::{Error, Result};
 use crate::{Store, Values};
-use annals_event::{MAX_VECTOR, Vector};
+use annals_event::{MAX_VECTOR, Vector, width};
 
 /// The facts of a checked run of values.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,8 @@ pub struct Checked {
     pub count: u64,
     /// True if all are the values of rows before anything is set.
     pub is_zero: bool,
+    /// How many bytes they have.
+    pub bytes: usize,
 }
 
 impl Store {
@@ -127,15 +130,16 @@ impl Store {
             let what = "the given vector is not one of values of its type";
             return Err(Error::invalid(format!("{}: {what}", self.name_of(number, field))));
         };
-        let mut is_zero = true;
-        values.each(column.ty(), |_, piece| {
+        let (mut is_zero, mut bytes) = (true, 0);
+        values.each(column.ty(), 0..count, |_, piece| {
             is_zero = is_zero && holds_zeros(column, piece);
+            bytes += bytes_of(column, piece);
             match first_bad(column, piece, &self.working.blobs) {
                 Some(value) => Err(bad_value(&self.working, number, field, &value)),
                 None => Ok(()),
             }
         })?;
-        Ok(Checked { count: count as u64, is_zero })
+        Ok(Checked { count: count as u64, is_zero, bytes })
     }
 
     /// Fails unless a field can take these values, which the program made once more after it had made
@@ -303,6 +307,17 @@ fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<V
             values.iter(column.ty()).nth(at)
         }
         Vector::Values(values) => values.iter().find(|value| !fits(column, value, blobs)).copied(),
+    }
+}
+
+/// Returns how many bytes values of a column have.
+fn bytes_of(column: &Column, values: Vector<'_>) -> usize {
+    match values {
+        Vector::Cells(cells) => cells.len(),
+        Vector::Values(values) => {
+            let each = width(column.ty()).unwrap_or(16);
+            values.iter().map(|value| each + len_of(*value)).sum()
+        }
     }
 }
 

@@ -140,13 +140,16 @@ impl PageRef {
         let len = usize::try_from(stored.len).ok().filter(|&len| len <= PAGE).ok_or_else(|| {
             Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
         })?;
-        let mut page = Self::tagged(LOADED);
+        // All of it is written here.
+        let mut page = Self::take(LOADED).page;
         if stored.is_packed {
             let mut packed = vec![0; len];
             source.read(stored, &mut packed)?;
             unpack(stored, &packed, page.new_bytes())?;
         } else {
-            source.read(stored, &mut page.new_bytes()[..len])?;
+            let (part, rest) = page.new_bytes().split_at_mut(len);
+            source.read(stored, part)?;
+            rest.fill(0);
         }
         Ok(page)
     }

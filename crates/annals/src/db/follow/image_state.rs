@@ -408,11 +408,16 @@ impl ImageState {
         }
     }
 
+    /// Returns a small part of the budget, in bytes.
+    pub(in crate::db) fn batch(&self) -> usize {
+        usize::try_from(self.budget / 64).unwrap_or(usize::MAX)
+    }
+
     /// Lets the cache of pages leave room for so many bytes of changes in memory alone, and some more; returns how many
     /// there may be before this is to be called again.
     #[inline]
     pub(in crate::db) fn make_way(&self, changes: usize) -> usize {
-        let step = usize::try_from(self.budget / 64).unwrap_or(usize::MAX);
+        let step = self.batch();
         let left = self.left.load(Ordering::Relaxed);
         match left.checked_sub(changes) {
             Some(more) if more <= step.saturating_mul(2) => left,

@@ -76,7 +76,7 @@ impl Transaction<'_> {
     /// Sets a savepoint: the state to which [`roll_back_to`](Self::roll_back_to) returns. It stays until
     /// [`release`](Self::release), or the end of the transaction. [`savepoint`](Self::savepoint) does all three.
     ///
-    /// As long as it is set, pages in memory that the transaction changes afterwards are kept: at most about half of
+    /// As long as it is set, pages in memory that the transaction changes afterwards are kept: at most about a quarter of
     /// [`Options::memory`](crate::Options::memory) for each savepoint.
     ///
     /// # Errors

@@ -17,6 +17,8 @@ pub(in crate::db) struct Room {
     limit: usize,
     /// The cache of pages leaves room for so many.
     left: usize,
+    /// About so many bytes of values are inserted at a time.
+    batch: usize,
     /// True if a part of the transaction is in the image.
     pub(in crate::db) is_spilled: bool,
 }
@@ -27,7 +29,14 @@ impl Room {
         store.allow_owing();
         let found = store.unsaved();
         let limit = spill::limit(core, found);
-        Self { found, limit, left: spill::room(core, found, limit), is_spilled: false }
+        let (left, batch) = (spill::room(core, found, limit), spill::batch(core));
+        Self { found, limit, left, batch, is_spilled: false }
+    }
+
+    /// Returns how many rows are inserted at a time, of `rows` whose values have so many bytes.
+    pub(in crate::db) fn rows_of(&self, bytes: usize, rows: u64) -> u64 {
+        let bytes_of_row = (bytes as u64).div_ceil(rows.max(1)).max(1);
+        (self.batch as u64 / bytes_of_row).max(1)
     }
 
     /// True if there is nothing to make or to settle.

@@ -27,7 +27,7 @@ use crate::{Error, Result};
 /// A set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Transaction::commit), it is rolled back. It may move to another thread, which may end it, too.
 ///
-/// It may be larger than memory: changes are written to free space of the image when they fill half of
+/// It may be larger than memory: changes are written to free space of the image when they fill a quarter of
 /// [`Options::memory`](crate::Options::memory). They aren't visible there before the commit.
 ///
 /// A statement that fails has changed nothing, and the transaction can continue. Several statements that must apply
@@ -76,6 +76,9 @@ impl<'db> Transaction<'db> {
     }
 
     /// Returns the state that this transaction sees: the last commit and its own changes.
+    ///
+    /// Cost: in the middle of a load, after hundreds of insertions in a row, it merges their entries into the indexes, of at
+    /// most 65,536 rows.
     #[inline]
     #[must_use]
     pub fn view(&self) -> &View {
@@ -109,7 +112,7 @@ impl<'db> Transaction<'db> {
     /// another row has (at once, not at commit).
     #[inline]
     pub fn insert(&mut self, table: TableNumber, values: &[ValueRef<'_>]) -> Result<RowId> {
-        let id = self.writing.store.unsettled().table(table)?.next_id();
+        let id = self.unsettled().table(table)?.next_id();
         if id > RowId::MAX.0 {
             return Err(self.no_next_id(table));
         }
@@ -136,7 +139,7 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// As [`Self::insert_at`].
     pub fn insert_zero(&mut self, table: TableNumber, id: RowId) -> Result<()> {
-        let schema = std::sync::Arc::clone(self.writing.store.unsettled().schema());
+        let schema = std::sync::Arc::clone(self.unsettled().schema());
         let fields = schema.table(table).map(|table| table.fields.as_slice()).unwrap_or_default();
         let zeros: Vec<_> = fields.iter().map(annals_schema::Field::zero_value).collect();
         let values: Vec<_> = zeros.iter().map(annals_schema::Value::as_ref).collect();
@@ -145,7 +148,7 @@ impl<'db> Transaction<'db> {
 
     #[cold]
     pub(in crate::db) fn no_next_id(&self, table: TableNumber) -> Error {
-        let view = self.writing.store.unsettled();
+        let view = self.unsettled();
         let name = view.schema().table(table).map(|table| table.name.as_str());
         let view = view.table(table).ok();
         let used = view.map_or(0, |table| table.next_id()).saturating_sub(1);
