@@ -274,6 +274,52 @@ fn it_is_settled_in_steps_and_stored_between_them() {
     }
 }
 
+/// Returns a store that has so many rows in an image, of which nothing was loaded yet.
+fn stored(rows: u64) -> (std::sync::Arc<TestImage>, Store) {
+    let (image, pager) = TestImage::new(1 << 20, false);
+    let mut store = store(false);
+    load(&mut store, 0..rows);
+    let saved = store.commit().save(&pager, &mut image.keeper(true)).unwrap();
+    let mut store = Store::resume(View::load(&saved.metadata, &saved.roots, &pager).unwrap());
+    store.allow_owing();
+    (image, store)
+}
+
+#[test]
+fn what_cant_be_settled_for_a_reader_is_owed_still() {
+    let (image, mut store) = stored(20_000);
+    load(&mut store, 20_000..20_000 + BEGIN + 50);
+    image.set_broken(true);
+    let read = |store: &Store| {
+        let index = store.view().index(INDEXES[1]).unwrap();
+        index.first(&[ValueRef::String("3-20005")]).map(|row| row.map(|row| row.id().0))
+    };
+    assert_eq!(read(&store).unwrap_err().kind(), ErrorKind::Corrupt);
+    image.set_broken(false);
+    assert!(read(&store).is_err(), "the same view");
+    load(&mut store, 30_000..30_001);
+    assert!(store.owes());
+    assert_eq!(read(&store).unwrap(), Some(20_005));
+    store.view().check().unwrap();
+    store.settle().unwrap();
+    store.commit().check().unwrap();
+}
+
+#[test]
+fn settling_that_fails_is_rolled_back() {
+    let (image, mut store) = stored(20_000);
+    load(&mut store, 20_000..20_000 + BEGIN + 50);
+    image.set_broken(true);
+    assert_eq!(store.settle().unwrap_err().kind(), ErrorKind::Corrupt);
+    image.set_broken(false);
+    store.rollback();
+    store.view().check().unwrap();
+    assert_eq!(store.view().table(TABLE).unwrap().len(), 20_000);
+    load(&mut store, 20_000..20_000 + BEGIN + 50);
+    store.settle().unwrap();
+    store.commit().check().unwrap();
+}
+
 /// A load in any order of statements and readings, with random keys, duplicates and clusters.
 #[test]
 fn a_random_history_is_the_same() {

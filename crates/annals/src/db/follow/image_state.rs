@@ -429,8 +429,8 @@ impl ImageState {
     fn leave(&self, bytes: usize) -> usize {
         self.left.store(bytes, Ordering::Relaxed);
         if let Some((_, pager)) = &lock(&self.status).image {
-            // Half of the pages that a backfill is writing are copied meanwhile to be changed again.
-            pager.make_way(bytes.saturating_add(bytes / 2));
+            // The pages that a backfill is writing are copied meanwhile to be changed again.
+            pager.make_way(bytes.saturating_mul(2));
         }
         bytes
     }

@@ -251,6 +251,9 @@ impl event::Sink for Applying<'_> {
 
     #[inline]
     fn event(&mut self, _: &Schema, event: &Event<'_>) -> Result<()> {
+        if self.store.owes() && !event.is_insertion() {
+            self.settle()?;
+        }
         self.store.apply(event)?;
         self.applied(1)
     }

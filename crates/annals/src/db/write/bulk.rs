@@ -273,6 +273,9 @@ impl Transaction<'_> {
         apply: impl FnOnce(&mut Store) -> Result<()>,
     ) -> Result<()> {
         self.usable()?;
+        if !event.is_insertion() {
+            self.settle()?;
+        }
         let applied = apply(&mut self.writing.store);
         self.broken |= applied.is_err();
         applied?;

@@ -38,6 +38,9 @@ impl event::Sink for Applying<'_, '_> {
 
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         let Self { tx, origin } = self;
+        if !event.is_insertion() {
+            tx.settle()?;
+        }
         statement::change(tx, |store| match origin {
             Origin::History => store.apply(event),
             Origin::Proposed | Origin::Logged => store.apply_checked(event),
