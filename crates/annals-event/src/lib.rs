@@ -139,3 +139,12 @@ pub enum Event<'a> {
     /// A time that the program noted, in seconds since 1970-01-01T00:00:00Z (as in joedb).
     Timestamp(i64),
 }
+
+impl Event<'_> {
+    /// True if it adds rows.
+    #[inline]
+    #[must_use]
+    pub const fn is_insertion(&self) -> bool {
+        matches!(self, Self::Insert { .. } | Self::InsertVector { .. })
+    }
+}

@@ -9,7 +9,6 @@ use crate::columns::fetched::Fetched;
 use crate::columns::strings::MAX_LEN;
 use crate::index::key;
 use crate::index::tree::IndexTree;
-use crate::pages::cells::place;
 use crate::view::{no_row, no_table};
 use crate::{Error, ErrorKind, Result, Violation};
 use crate::{Store, Uniqueness, View};
@@ -51,7 +50,8 @@ impl Store {
             return Err(refused(&self.working, number, values));
         }
         if id <= RowId::MAX && table.is_appended(id.0) {
-            self.changed = true;
+            self.begin_change();
+            let Some(table) = self.working.tables.get_mut(at) else { return Err(no_table(number)) };
             let table = table.make_mut_of(|| self.previous.table(at));
             table.begin(&self.epoch);
             return table.append(values, &self.epoch);
@@ -80,7 +80,7 @@ impl Store {
         if indexed && let Some(uniqueness) = uniqueness {
             self.check_new_keys(at, id, values, uniqueness)?;
         }
-        self.changed = true;
+        self.begin_change();
         if let Some(table) = self.working.tables.get_mut(at) {
             let table = table.make_mut_of(|| self.previous.table(at));
             table.begin(&self.epoch);
@@ -132,11 +132,18 @@ impl Store {
     }
 
     fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
-        let Self { working, previous, checked, key, epoch, .. } = self;
+        let Self { working, previous, checked, owed, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
+        let may_owe = owed.begin_rows(1);
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number) else { continue };
+            if may_owe && !index.unique {
+                index.key(table, |field| given(values, field), key)?;
+                key::encode_id(key, id);
+                owed.push(number, key);
+                continue;
+            }
             index.make_mut_of(|| previous.index(number));
             if let Some((entry, spot)) = checked.of(number) {
                 index.make_mut().entries.insert_at(spot, entry, &[], epoch)?;
@@ -145,34 +152,6 @@ impl Store {
             index.key(table, |field| given(values, field), key)?;
             key::encode_id(key, id);
             index.make_mut().insert(key, epoch)?;
-        }
-        Ok(())
-    }
-
-    /// Adds the entries of rows, given the values of each column, in the order of the rows: so the indexes get the
-    /// same nodes as if the rows had been inserted one by one.
-    pub(super) fn index_columns(
-        &mut self,
-        at: usize,
-        first: RowId,
-        count: u64,
-        columns: &[Vec<ValueRef<'_>>],
-    ) -> Result<()> {
-        let Self { working, previous, key, epoch, .. } = self;
-        let View { tables, indexes, .. } = working;
-        let Some(table) = tables.get(at) else { return Ok(()) };
-        for &number in &table.indexes {
-            let Some(index) = indexes.get_mut(number) else { continue };
-            index.make_mut_of(|| previous.index(number));
-            for row in 0..count {
-                let value = |field: usize| {
-                    let values = columns.get(field).and_then(|column| column.get(place(row)));
-                    Ok(Fetched::Here(values.copied().unwrap_or(ValueRef::Null)))
-                };
-                index.key(table, value, key)?;
-                key::encode_id(key, RowId(first.0 + row));
-                index.make_mut().insert(key, epoch)?;
-            }
         }
         Ok(())
     }
@@ -197,6 +176,7 @@ impl Store {
         value: ValueRef<'_>,
         watch: bool,
     ) -> Result<()> {
+        self.settle()?;
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;
@@ -262,6 +242,7 @@ impl Store {
 
     /// Deletes a row.
     pub fn delete(&mut self, number: TableNumber, id: RowId) -> Result<()> {
+        self.settle()?;
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;

@@ -39,6 +39,7 @@ impl Store {
     /// Applies a command that the rows may contradict, if they do only by having a dropped variant.
     #[doc(hidden)]
     pub fn apply_to_past(&mut self, command: &Command) -> Result<()> {
+        self.settle()?;
         // A copy is made only for commands that may fail after it: one for each of many commands would have quadratic
         // cost.
         let may_fail = matches!(command, Command::CreateIndex { unique: true, .. });

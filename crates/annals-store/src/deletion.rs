@@ -160,6 +160,7 @@ impl Store {
     /// statement.
     #[doc(hidden)]
     pub fn plan_deletion(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<Deletion> {
+        self.settle()?;
         self.check_there(table, id, count)?;
         let asked = id.0..id.0 + count;
         let mut gone = HashSet::new();

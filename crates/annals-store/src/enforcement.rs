@@ -226,7 +226,7 @@ impl Store {
     /// Finds references to rows of a table that were deleted.
     fn check_lost(&self, lost: &[(TableNumber, Range<u64>)], referrer: &Referrer) -> Result<()> {
         let Referrer { table, field, .. } = *referrer;
-        let Some(from) = self.working.referring_column(table, field) else { return Ok(()) };
+        let Some(from) = self.view().referring_column(table, field) else { return Ok(()) };
         let Some(index) = from.index else {
             // If the reference itself isn't in doubt, only a row that this transaction deleted can be missing, and
             // that was checked before.

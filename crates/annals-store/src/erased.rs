@@ -20,6 +20,7 @@ impl Store {
     /// The errors of the single changes. Part of the event may have been applied: all that is left is to roll back.
     #[doc(hidden)]
     pub fn restore(&mut self, event: &Event<'_>, watch: bool) -> Result<()> {
+        self.settle()?;
         let schema = std::sync::Arc::clone(&self.working.schema);
         match *event {
             Event::Insert { table, id, values } => {

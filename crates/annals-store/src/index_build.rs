@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 
-use annals_schema::RowId;
+use annals_schema::{RowId, ValueRef};
 
 use crate::Result;
 use crate::change::same_key;
+use crate::columns::fetched::Fetched;
+use crate::entries::Entries;
 use crate::index::key;
 use crate::index::tree::IndexTree;
 use crate::pages::cells::place;
-use crate::table::Table;
 use crate::{Store, View};
 
 /// How many rows' keys are made and sorted at a time: the memory for that doesn't grow with the run.
@@ -17,51 +18,6 @@ const SORTED: u64 = 1 << 16;
 
 /// So many keys of an index may be suspect, or a sixteenth of all, before the index as a whole is.
 const SUSPECTS: usize = 1024;
-
-/// Sorted entries of some rows.
-#[derive(Debug, Default)]
-struct Entries {
-    bytes: Vec<u8>,
-    /// Where each begins and ends, and whether no other row may have its key.
-    all: Vec<(usize, usize, bool)>,
-}
-
-impl Entries {
-    /// Makes the entries of existing rows.
-    fn fill(
-        &mut self,
-        index: &IndexTree,
-        table: &Table,
-        ids: Range<u64>,
-        key: &mut Vec<u8>,
-    ) -> Result<()> {
-        self.bytes.clear();
-        self.all.clear();
-        let mut id = ids.start;
-        for run in table.runs(id, ids.end.saturating_sub(id)) {
-            let (slot, len) = run?;
-            for slot in slot..slot + place(len) {
-                let counts = index.key(table, |field| table.value(field, slot), key)?;
-                key::encode_id(key, RowId(id));
-                let begin = self.bytes.len();
-                self.bytes.extend_from_slice(key);
-                self.all.push((begin, self.bytes.len(), counts));
-                id += 1;
-            }
-        }
-        let bytes = &self.bytes;
-        self.all.sort_unstable_by(|a, b| bytes.get(a.0..a.1).cmp(&bytes.get(b.0..b.1)));
-        Ok(())
-    }
-
-    /// Returns the entries in order, each with whether no other row may have its key.
-    fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        let entry = |&(begin, end, counts): &(usize, usize, bool)| {
-            (self.bytes.get(begin..end).unwrap_or_default(), counts)
-        };
-        self.all.iter().map(entry)
-    }
-}
 
 /// Returns the key of an entry.
 fn key_of(entry: &[u8]) -> &[u8] {
@@ -79,11 +35,17 @@ impl Store {
         watch: bool,
     ) -> Result<()> {
         let mut entries = Entries::default();
-        let Self { working, doubts, epoch, key, .. } = self;
+        let Self { working, doubts, owed, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
+        let is_short = ids.end.saturating_sub(ids.start) < SORTED;
+        let may_owe = field.is_none() && is_short && owed.begin_rows(ids.end - ids.start);
         for &number in &table.indexes {
             let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
+            if may_owe && !index.unique {
+                owed.collect(index, table, ids.clone(), key)?;
+                continue;
+            }
             let mut watched = watch && index.unique && !doubts.indexes.contains(&number);
             let mut is_noted = false;
             for first in ids.clone().step_by(place(SORTED)) {
@@ -100,7 +62,11 @@ impl Store {
                         }
                     }
                     last = entry;
-                    index.make_mut().insert(entry, epoch)?;
+                }
+                let index = index.make_mut();
+                let mut keys = entries.iter().map(|(entry, _)| entry).peekable();
+                while keys.peek().is_some() {
+                    index.entries.merge_next(&mut keys, epoch)?;
                 }
                 // Notes of earlier calls count: one transaction may set its rows a few at a time.
                 let noted = if is_noted { doubts.keys.len() } else { 0 };
@@ -108,6 +74,41 @@ impl Store {
                     doubts.keys.retain(|(suspect, _)| *suspect != number);
                     doubts.indexes.push(number);
                     (watched, is_noted) = (false, false);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of rows, given the values of each column, in the order of the rows.
+    pub(super) fn index_columns(
+        &mut self,
+        at: usize,
+        first: RowId,
+        count: u64,
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        let Self { working, previous, owed, key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return Ok(()) };
+        let may_owe = owed.begin_rows(count);
+        for &number in &table.indexes {
+            let Some(index) = indexes.get_mut(number) else { continue };
+            let owes = may_owe && !index.unique;
+            if !owes {
+                index.make_mut_of(|| previous.index(number));
+            }
+            for row in 0..count {
+                let value = |field: usize| {
+                    let values = columns.get(field).and_then(|column| column.get(place(row)));
+                    Ok(Fetched::Here(values.copied().unwrap_or(ValueRef::Null)))
+                };
+                index.key(table, value, key)?;
+                key::encode_id(key, RowId(first.0 + row));
+                if owes {
+                    owed.push(number, key);
+                } else {
+                    index.make_mut().insert(key, epoch)?;
                 }
             }
         }

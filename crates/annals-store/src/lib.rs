@@ -5,7 +5,7 @@
 //! which slot a row is, and a [`table`] is both. A [`btree`] holds sorted byte strings; an [`index`] is one. A
 //! [`View`] is all tables and indexes, and the positions of [`blobs`], at one moment. It is read through [`row`] and
 //! the index's lookups and cursors. The [`Store`] is the writer's side: [`mod@change`] rows, [`vector`] whole runs of
-//! them, [`define`] tables. Checks of enforced references are in [`mod@reference`] and [`deletion`], the handling of
+//! them, [`define`] tables; what a load [owes](owed) to the indexes is merged into them later. Checks of enforced references are in [`mod@reference`] and [`deletion`], the handling of
 //! [`erased`] values in theirs. [`mod@save`] is the way of a view into an image and back. [`check`] executes the
 //! invariants.
 //!
@@ -29,6 +29,7 @@ mod columns;
 mod define;
 mod deletion;
 mod enforcement;
+mod entries;
 mod erased;
 mod foreign;
 pub mod history;
@@ -38,6 +39,7 @@ mod index;
 mod index_build;
 mod lazy;
 mod lookup;
+mod owed;
 mod pages;
 mod past;
 mod pieces;

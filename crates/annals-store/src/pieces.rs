@@ -68,7 +68,7 @@ impl Store {
             ))
         })?;
         let piece = Piece { offset, position, len };
-        self.changed = true;
+        self.begin_change();
         self.working.blobs.make_mut().add(blob, piece, &self.epoch)?;
         self.open_blob = Some((blob, piece.end()));
         Ok(())
@@ -80,8 +80,8 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub fn move_blobs(&mut self, pieces: impl Iterator<Item = (Blob, Piece)>) -> Result<()> {
+        self.begin_change();
         *self.working.blobs.make_mut() = Blobs::new();
-        self.changed = true;
         self.end_blob();
         for (blob, Piece { offset, position, len }) in pieces {
             self.add_piece(blob, offset, len as usize, position)?;

@@ -24,6 +24,7 @@ impl Store {
     /// the keys and references that the commit has to check.
     #[doc(hidden)]
     pub fn set_savepoint(&mut self) -> Savepoint {
+        assert!(!self.owes(), "whoever allowed owing has settled before");
         self.epoch.advance();
         Savepoint {
             working: self.working.share(),
@@ -38,6 +39,7 @@ impl Store {
     /// Returns to a state of the open transaction.
     #[doc(hidden)]
     pub fn return_to(&mut self, savepoint: &Savepoint) {
+        self.owed.clear();
         self.epoch.advance();
         self.previous.clear();
         self.working = savepoint.working.share();

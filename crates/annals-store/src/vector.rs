@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
 
+use crate::ahead::len_of;
 use crate::blobs::Blobs;
 use crate::change::{bad_id, bad_value, fits, no_field, single_row};
 use crate::columns::column::Column;
@@ -12,7 +13,7 @@ use crate::view::{no_row, no_table};
 use crate::writer::as_corrupt;
 use crate::{Error, Result};
 use crate::{Store, Values};
-use annals_event::{MAX_VECTOR, Vector};
+use annals_event::{MAX_VECTOR, Vector, width};
 
 /// The facts of a checked run of values.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,8 @@ pub struct Checked {
     pub count: u64,
     /// True if all are the values of rows before anything is set.
     pub is_zero: bool,
+    /// How many bytes they have.
+    pub bytes: usize,
 }
 
 impl Store {
@@ -127,15 +130,16 @@ impl Store {
             let what = "the given vector is not one of values of its type";
             return Err(Error::invalid(format!("{}: {what}", self.name_of(number, field))));
         };
-        let mut is_zero = true;
-        values.each(column.ty(), |_, piece| {
+        let (mut is_zero, mut bytes) = (true, 0);
+        values.each(column.ty(), 0..count, |_, piece| {
             is_zero = is_zero && holds_zeros(column, piece);
+            bytes += bytes_of(column, piece);
             match first_bad(column, piece, &self.working.blobs) {
                 Some(value) => Err(bad_value(&self.working, number, field, &value)),
                 None => Ok(()),
             }
         })?;
-        Ok(Checked { count: count as u64, is_zero })
+        Ok(Checked { count: count as u64, is_zero, bytes })
     }
 
     /// Fails unless a field can take these values, which the program made once more after it had made
@@ -164,7 +168,7 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub fn add_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
-        self.changed = true;
+        self.begin_change();
         let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(()) };
         self.doubts.note_filled(number, None, id.0..id.0 + count);
         let table = table.make_mut();
@@ -205,7 +209,7 @@ impl Store {
     ) -> Result<()> {
         self.check_free(number, first, count)?;
         let at = number.0 as usize;
-        let Some(table) = self.working.tables.get_mut(at) else { return Ok(()) };
+        let Some(table) = self.working.tables.get(at) else { return Ok(()) };
         let blobs = &self.working.blobs;
         for (column, values) in table.columns.iter().zip(columns) {
             if let Some(value) = values.iter().find(|value| !fits(column, value, blobs)) {
@@ -213,8 +217,9 @@ impl Store {
                 return Err(bad_value(&self.working, number, field, value));
             }
         }
-        self.changed = true;
+        self.begin_change();
         self.doubts.note_filled(number, None, first.0..first.0 + count);
+        let Some(table) = self.working.tables.get_mut(at) else { return Ok(()) };
         let table = table.make_mut_of(|| self.previous.table(at));
         table.begin(&self.epoch);
         table.insert_columns(first, count, columns, &self.epoch)?;
@@ -249,6 +254,7 @@ impl Store {
         values: Vector<'_>,
         watch: bool,
     ) -> Result<()> {
+        self.settle()?;
         let at = number.0 as usize;
         let Some(table) = self.working.tables.get(at) else { return Ok(()) };
         let Some(place) = table.place_of(field) else { return Ok(()) };
@@ -272,7 +278,7 @@ impl Store {
         values: Vector<'_>,
         new: bool,
     ) -> Result<Option<(usize, Range<u64>)>> {
-        self.changed = true;
+        self.begin_change();
         let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(None) };
         let Some(place) = table.place_of(field) else { return Ok(None) };
         let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
@@ -301,6 +307,17 @@ fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<V
             values.iter(column.ty()).nth(at)
         }
         Vector::Values(values) => values.iter().find(|value| !fits(column, value, blobs)).copied(),
+    }
+}
+
+/// Returns how many bytes values of a column have.
+fn bytes_of(column: &Column, values: Vector<'_>) -> usize {
+    match values {
+        Vector::Cells(cells) => cells.len(),
+        Vector::Values(values) => {
+            let each = width(column.ty()).unwrap_or(16);
+            values.iter().map(|value| each + len_of(*value)).sum()
+        }
     }
 }
 

@@ -5,12 +5,14 @@
 //! 2. The epoch moves on whenever the working view is published or dropped, and when another handle of it is kept.
 //! 3. `doubts` has every key of a unique index that this transaction set for a second row, or the index, and every
 //!    enforced reference that this transaction may have left dangling.
+//! 4. A view that is published, or kept for a savepoint, owes no entries of indexes.
 
 use std::sync::Arc;
 
 use annals_schema::Blob;
 
 use crate::index::checked::Checked;
+use crate::owed::Owed;
 use crate::pages::page::Epoch;
 use crate::previous_view::PreviousView;
 use crate::reference::Doubts;
@@ -37,6 +39,8 @@ pub struct Store {
     pub(super) epoch: Epoch,
     pub(super) changed: bool,
     pub(super) doubts: Doubts,
+    /// Entries of indexes that are collected first.
+    pub(super) owed: Owed,
     /// Where keys are made, so that making one allocates nothing.
     pub(super) key: Vec<u8>,
     pub(super) old_key: Vec<u8>,
@@ -71,6 +75,7 @@ impl Store {
             epoch: Epoch::first(),
             changed: false,
             doubts: Doubts::default(),
+            owed: Owed::default(),
             key: Vec::new(),
             old_key: Vec::new(),
             checked: Checked::default(),
@@ -96,6 +101,7 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub fn rebase(&mut self, saved: &SavedView) {
+        self.take_aside();
         self.previous.clear();
         self.working.rebase(saved);
         self.count_unsaved();
@@ -145,17 +151,19 @@ impl Store {
     #[inline]
     pub fn republish(&mut self) -> Arc<View> {
         debug_assert!(!self.changed, "no transaction is open");
+        debug_assert!(!self.owes(), "a transaction settles before it ends");
         self.previous.clear();
         self.published = Arc::new(self.working.share());
         self.epoch.advance();
         Arc::clone(&self.published)
     }
 
-    /// Returns the working view: the state that the current transaction sees.
+    /// Returns the state that the current transaction sees: the working view. If that owes entries of indexes, it is another
+    /// view, in which they are settled; making that costs as much as settling them.
     #[inline]
     #[must_use]
     pub fn view(&self) -> &View {
-        &self.working
+        if self.owes() { self.settled() } else { &self.working }
     }
 
     /// Returns the view that was published last.
@@ -206,6 +214,8 @@ impl Store {
     /// Ends the transaction: the working view becomes the published one. Costs a reference count
     /// for each table and index.
     pub fn commit(&mut self) -> Arc<View> {
+        assert!(!self.owes(), "whoever allowed owing has settled before");
+        self.owed.clear();
         self.doubts.clear();
         self.end_blob();
         if self.changed {
@@ -221,6 +231,7 @@ impl Store {
 
     /// Ends the transaction: the working view becomes the last published one.
     pub fn rollback(&mut self) {
+        self.owed.clear();
         self.doubts.clear();
         self.end_blob();
         if self.changed {

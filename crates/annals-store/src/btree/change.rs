@@ -18,7 +18,7 @@ const SPARSE: usize = PAGE / 4;
 const JOINED: usize = (PAGE - HEADER) / 4 * 3;
 
 /// The way from the root to a leaf: inner nodes, and the place of the child in each.
-type Path = Vec<(u32, usize)>;
+pub(super) type Path = Vec<(u32, usize)>;
 
 impl Tree {
     /// Inserts an entry. If the key exists already, replaces its value.
@@ -64,7 +64,7 @@ impl Tree {
         self.split_and_insert(&mut path, spot.way.leaf, at, entry, epoch)
     }
 
-    fn path_to(&self, key: &[u8]) -> Result<Path> {
+    pub(super) fn path_to(&self, key: &[u8]) -> Result<Path> {
         let mut path = Vec::with_capacity(self.height);
         let mut number = self.root;
         for _ in 0..self.height {
@@ -111,10 +111,22 @@ impl Tree {
             self.count_split(number, right, path.len(), epoch)?;
         }
         let separator = self.separator(number, right, path.len())?;
+        self.link(path, number, right, &separator, epoch)
+    }
+
+    /// Makes a new node the right neighbour of another, to which the path leads.
+    pub(super) fn link(
+        &mut self,
+        path: &mut Path,
+        left: u32,
+        right: u32,
+        separator: &[u8],
+        epoch: &Epoch,
+    ) -> Result<()> {
         let Some((parent, child)) = path.pop() else {
-            return self.grow_root(number, right, &separator, epoch);
+            return self.grow_root(left, right, separator, epoch);
         };
-        let (part, long) = self.keep(&separator, epoch)?;
+        let (part, long) = self.keep(separator, epoch)?;
         let value = right.to_le_bytes();
         let entry = Entry { part, long, value: &value };
         if node::insert(self.nodes.get_mut(parent, epoch)?, child + 1, entry) {
@@ -125,7 +137,7 @@ impl Tree {
 
     /// Returns the shortest key that parts two neighbours at a level (for inner nodes, the right one's
     /// first).
-    fn separator(&self, left: u32, right: u32, level: usize) -> Result<Vec<u8>> {
+    pub(super) fn separator(&self, left: u32, right: u32, level: usize) -> Result<Vec<u8>> {
         let (left, right) = (self.node(left, level)?, self.node(right, level)?);
         let (left, right) = (Node::new(&left), Node::new(&right));
         let first = right.key(0, &self.long)?;

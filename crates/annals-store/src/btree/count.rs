@@ -181,6 +181,26 @@ impl Tree {
         })
     }
 
+    /// Corrects the counts of inner nodes, and that of the tree, after a leaf below them changed.
+    pub(super) fn count_leaf(
+        &mut self,
+        mut inner: impl Iterator<Item = u32>,
+        before: usize,
+        after: usize,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let (before, after) = (before as u64, after as u64);
+        let corrected = |count: u64| count.checked_sub(before)?.checked_add(after);
+        if before == after {
+            return Ok(());
+        }
+        self.len = corrected(self.len).ok_or_else(unfit)?;
+        inner.try_for_each(|number| {
+            let count = corrected(self.counted(number)?).ok_or_else(unfit)?;
+            self.recount(number, count, epoch)
+        })
+    }
+
     /// Subtracts one entry from the counts of inner nodes.
     pub(super) fn count_down(
         &mut self,

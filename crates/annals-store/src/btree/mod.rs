@@ -21,6 +21,7 @@ mod check;
 mod count;
 mod cursor;
 mod hints;
+mod merge;
 mod node;
 mod packing;
 mod place;

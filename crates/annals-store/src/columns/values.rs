@@ -90,43 +90,47 @@ impl<'a> Values<'a> {
         matches!(self.source, ValueSource::Made(..))
     }
 
-    /// Passes the values to `take` in pieces of events, in order, each with the place of its first
-    /// value.
+    /// Passes the values in a range to `take` in pieces of events, in order, each with the place of its first value.
     #[doc(hidden)]
     #[inline]
     pub fn each_piece(
         &self,
         ty: Type,
+        range: Range<usize>,
         mut take: impl FnMut(usize, Vector<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.each(ty, |at, values| match values {
+        self.each(ty, range, |at, values| match values {
             Vector::Cells(_) => take(at, values),
             Vector::Values(values) => in_parts(at, values, &mut take),
         })
     }
 
-    /// Passes the values to `take`, some at a time, for any length.
+    /// Passes the values in a range to `take`, some at a time, for any length.
     pub(crate) fn each(
         &self,
         ty: Type,
+        range: Range<usize>,
         mut take: impl FnMut(usize, Vector<'_>) -> Result<()>,
     ) -> Result<()> {
+        let first = range.start;
         match &self.source {
             ValueSource::Cells(cells) => {
-                let each = width(ty).map_or(1, |width| PIECE / width);
-                let bytes = each * width(ty).unwrap_or(PIECE);
-                let mut pieces = cells.chunks(bytes).enumerate();
-                pieces.try_for_each(|(at, piece)| take(at * each, Vector::Cells(piece)))
+                let width = width(ty).unwrap_or(PIECE);
+                let each = (PIECE / width).max(1);
+                let cells = cells.get(range.start * width..range.end * width);
+                let mut pieces = cells.unwrap_or_default().chunks(each * width).enumerate();
+                pieces.try_for_each(|(at, piece)| take(first + at * each, Vector::Cells(piece)))
             }
             ValueSource::Slice(values) => {
+                let values = values.get(range).unwrap_or_default();
                 let mut pieces = values.chunks(MADE).enumerate();
-                pieces.try_for_each(|(at, piece)| take(at * MADE, Vector::Values(piece)))
+                pieces.try_for_each(|(at, piece)| take(first + at * MADE, Vector::Values(piece)))
             }
-            ValueSource::Made(len, make) => {
-                let mut piece = Vec::with_capacity(MADE.min(*len));
-                (0..*len).step_by(MADE).try_for_each(|at| {
+            ValueSource::Made(_, make) => {
+                let mut piece = Vec::with_capacity(MADE.min(range.len()));
+                range.clone().step_by(MADE).try_for_each(|at| {
                     piece.clear();
-                    make(at..(at + MADE).min(*len), &mut piece);
+                    make(at..(at + MADE).min(range.end), &mut piece);
                     take(at, Vector::Values(&piece))
                 })
             }

@@ -26,8 +26,8 @@ pub(crate) struct IndexTree {
     pub(crate) number: IndexNumber,
     /// Empty if it is unavailable.
     pub(crate) entries: Tree,
-    /// Why it is unavailable, if it is.
-    reason: Option<Arc<str>>,
+    /// Why it can't be read, if so.
+    reason: Option<Reason>,
     pub(crate) table: usize,
     /// The places of its fields among the table's columns.
     pub(crate) fields: Box<[usize]>,
@@ -36,7 +36,16 @@ pub(crate) struct IndexTree {
     pub(crate) unique: bool,
 }
 
-refresh!(IndexTree { entries, reason; number, table, fields, orders, unique });
+refresh!(IndexTree { entries; number, reason, table, fields, orders, unique });
+
+/// Why an index can't be read.
+#[derive(Clone, Debug)]
+enum Reason {
+    /// It is unavailable.
+    Unavailable(Arc<str>),
+    /// What it owed couldn't be settled.
+    Unsettled(Arc<Error>),
+}
 
 impl IndexTree {
     /// Makes an index without entries. If the library doesn't have the version of a collation, the index is
@@ -46,7 +55,7 @@ impl IndexTree {
         Self {
             number: index.number,
             entries: Tree::new(0),
-            reason: reason.map(Arc::from),
+            reason: reason.map(|reason| Reason::Unavailable(Arc::from(reason))),
             table: index.table.0 as usize,
             fields: index.fields.iter().filter_map(|&field| table.place_of(field)).collect(),
             orders,
@@ -59,7 +68,7 @@ impl IndexTree {
         Self {
             number: IndexNumber(u32::MAX),
             entries: Tree::new(0),
-            reason: Some(Arc::from(reason)),
+            reason: Some(Reason::Unavailable(Arc::from(reason))),
             table: usize::MAX,
             fields: Box::default(),
             orders: Box::default(),
@@ -92,7 +101,15 @@ impl IndexTree {
 
     /// Returns the reason why the index can't be read, if it can't.
     pub(crate) fn unavailable(&self) -> Option<&str> {
-        self.reason.as_deref()
+        match &self.reason {
+            Some(Reason::Unavailable(reason)) => Some(reason),
+            Some(Reason::Unsettled(_)) | None => None,
+        }
+    }
+
+    /// Makes reading it an error: an entry can't be added.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.reason = Some(Reason::Unsettled(Arc::new(error)));
     }
 
     /// Continues from the stored base.
@@ -110,7 +127,8 @@ impl IndexTree {
     pub(crate) fn tree(&self) -> Result<&Tree> {
         match &self.reason {
             None => Ok(&self.entries),
-            Some(reason) => Err(Error::new(ErrorKind::Unsupported, &**reason)),
+            Some(Reason::Unavailable(reason)) => Err(Error::new(ErrorKind::Unsupported, &**reason)),
+            Some(Reason::Unsettled(error)) => Err(error.again()),
         }
     }
 

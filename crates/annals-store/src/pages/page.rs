@@ -140,13 +140,18 @@ impl PageRef {
         let len = usize::try_from(stored.len).ok().filter(|&len| len <= PAGE).ok_or_else(|| {
             Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
         })?;
-        let mut page = Self::tagged(LOADED);
+        // All of it is written here.
+        let mut page = Self::take(LOADED).page;
+        let bytes = page.new_bytes();
         if stored.packed == Packed::Not {
-            source.read(stored, &mut page.new_bytes()[..len])?;
+            let (part, rest) = bytes.split_at_mut(len);
+            source.read(stored, part)?;
+            rest.fill(0);
         } else {
             let mut packed = vec![0; len];
             source.read(stored, &mut packed)?;
-            packing.unpack(stored, &packed, page.new_bytes())?;
+            bytes.fill(0);
+            packing.unpack(stored, &packed, bytes)?;
         }
         Ok(page)
     }

@@ -62,7 +62,7 @@ impl<'t, 'db, R: Record> Editor<'t, 'db, R> {
         transaction: &'t mut Transaction<'db>,
         row: impl RowToEdit<Kind = R>,
     ) -> Result<Self> {
-        let id = row.find(transaction.view())?;
+        let id = row.find(transaction.unsettled())?;
         Ok(Self { transaction, id, kind: PhantomData })
     }
 
@@ -107,7 +107,7 @@ pub(super) fn upsert_row(
     table: TableNumber,
     values: &[ValueRef<'_>],
 ) -> Result<RowId> {
-    match row_with_key(transaction.view(), table, values)? {
+    match row_with_key(transaction.unsettled(), table, values)? {
         Some(id) => update_row(transaction, table, id, values).map(|()| id),
         None => transaction.insert(table, values),
     }

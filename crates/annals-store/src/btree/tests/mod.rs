@@ -1,5 +1,6 @@
 //! The tree against `BTreeMap`.
 
+mod merge;
 mod packing;
 mod search;
 mod stored;

@@ -250,7 +250,7 @@ impl ImageState {
     /// comparison, unless a backfill has ended since.
     #[inline]
     pub(in crate::db) fn install(&self, store: &mut Store) {
-        if store.view().root() != self.newest() {
+        if store.unsettled().root() != self.newest() {
             self.install_pending(store);
         }
     }
@@ -406,17 +406,22 @@ impl ImageState {
     #[inline]
     pub(in crate::db) fn spill_limit(&self) -> usize {
         if self.spills {
-            usize::try_from(self.budget / 2).unwrap_or(usize::MAX)
+            usize::try_from(self.budget / 4).unwrap_or(usize::MAX)
         } else {
             usize::MAX
         }
+    }
+
+    /// Returns a small part of the budget, in bytes.
+    pub(in crate::db) fn batch(&self) -> usize {
+        usize::try_from(self.budget / 64).unwrap_or(usize::MAX)
     }
 
     /// Lets the cache of pages leave room for so many bytes of changes in memory alone, and some more; returns how many
     /// there may be before this is to be called again.
     #[inline]
     pub(in crate::db) fn make_way(&self, changes: usize) -> usize {
-        let step = usize::try_from(self.budget / 64).unwrap_or(usize::MAX);
+        let step = self.batch();
         let left = self.left.load(Ordering::Relaxed);
         match left.checked_sub(changes) {
             Some(more) if more <= step.saturating_mul(2) => left,
@@ -428,15 +433,15 @@ impl ImageState {
     fn leave(&self, bytes: usize) -> usize {
         self.left.store(bytes, Ordering::Relaxed);
         if let Some((_, pager)) = &lock(&self.status).image {
-            // Half of the pages that a backfill is writing are copied meanwhile to be changed again.
-            pager.make_way(bytes.saturating_add(bytes / 2));
+            // The pages that a backfill is writing are copied meanwhile to be changed again.
+            pager.make_way(bytes.saturating_mul(2));
         }
         bytes
     }
 
     /// Returns how many bytes of changes in memory alone are worth a backfill.
     pub(in crate::db) fn unsaved_due(&self) -> usize {
-        usize::try_from(self.budget / 4).unwrap_or(usize::MAX)
+        usize::try_from(self.budget / 8).unwrap_or(usize::MAX)
     }
 
     /// Decides whether pages loaded from the image stay in memory, once it has a view's changes too.

@@ -172,8 +172,8 @@ impl Options {
     /// 1 GiB unless set, or a quarter of the memory of the machine (or of the process's control group) if that is
     /// less. If the whole image fits, everything that was read stays cached, and
     /// is read as fast as if it had never been on a disk. Pages of a larger one are cached up to this size. Changes
-    /// since the last backfill are in memory besides, at most half as much again: a backfill begins at a quarter, and
-    /// a transaction that fills a half writes its pages ahead. So is the image's directory, about 1/500 of its size.
+    /// since the last backfill are in memory besides, at most a quarter as much again: a backfill begins at an eighth,
+    /// and a transaction that fills a quarter writes its pages ahead. So is the image's directory, about 1/500 of its size.
     #[must_use]
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;

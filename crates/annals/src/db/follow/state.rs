@@ -219,13 +219,29 @@ struct Applying<'r> {
     events: u64,
 }
 
+/// So many bytes of pages are made, when entries of indexes are settled, before room is made for more.
+const STEP: usize = 4 << 20;
+
 impl Applying<'_> {
     fn applied(&mut self, events: u64) -> Result<()> {
         self.events += events;
+        if self.store.owes_much() { self.settle() } else { self.make_room() }
+    }
+
+    fn make_room(&mut self) -> Result<()> {
         match self.room {
             Some(room) => room.make_room(self.store, self.place.0, self.place.1),
             None => Ok(()),
         }
+    }
+
+    /// Settles what the insertions owe to indexes.
+    fn settle(&mut self) -> Result<()> {
+        while self.store.owes() {
+            self.store.settle_some(STEP)?;
+            self.make_room()?;
+        }
+        Ok(())
     }
 }
 
@@ -235,6 +251,9 @@ impl event::Sink for Applying<'_> {
 
     #[inline]
     fn event(&mut self, _: &Schema, event: &Event<'_>) -> Result<()> {
+        if self.store.owes() && !event.is_insertion() {
+            self.settle()?;
+        }
         self.store.apply(event)?;
         self.applied(1)
     }
@@ -279,7 +298,7 @@ impl StateBlobs {
 impl Replay {
     /// Continues from a store whose changes are all published, in a segment.
     pub(in crate::db) fn resume(store: Store, segment: u64) -> Self {
-        let schema = Schema::clone(store.view().schema());
+        let schema = Schema::clone(store.unsettled().schema());
         Self { store, schema, segment, ..Self::default() }
     }
 
@@ -368,7 +387,9 @@ impl Replay {
             return Ok(events);
         }
         let mut sink = Applying { store, room, place: (frame.header.txid, *open), events: 0 };
+        sink.store.allow_owing();
         event::decode_to(frame.payload, place.0, schema, &mut sink)
+            .and_then(|()| sink.settle())
             .map_err(|error| explain_event(error, shown, frame))?;
         events += sink.events;
         if frame.header.is_commit() {
@@ -412,7 +433,8 @@ impl Replay {
     /// Returns the store as of the last accepted commit.
     #[must_use]
     pub fn finish(mut self) -> Store {
-        if step!(UncommittedApplied, self.open, else false) {
+        // A frame that stopped in the middle owes entries.
+        if self.store.owes() || step!(UncommittedApplied, self.open, else false) {
             self.store.rollback();
             self.room.iter().for_each(|room| room.roll_back());
         }

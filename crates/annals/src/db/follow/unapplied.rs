@@ -280,6 +280,9 @@ impl event::Sink for Trying<'_, '_> {
             return Err(error);
         }
         self.stop.events += 1;
+        if self.store.owes_much() {
+            self.store.settle()?;
+        }
         let place = (self.stop.txid, true);
         self.room.map_or(Ok(()), |room| room.make_room(self.store, place.0, place.1))
     }

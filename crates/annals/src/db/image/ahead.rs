@@ -101,14 +101,14 @@ impl ImageState {
         is_open: bool,
     ) -> Result<()> {
         let (image, pager) = self.image(working)?;
-        let pin = self.pin_spilled(working, &image, store.view())?;
+        let pin = self.pin_spilled(working, &image, store.unsettled())?;
         let (root, spill) = (working.root, working.spill.as_ref());
-        self.choose_what_stays(&pager, root, spill, store.view());
+        self.choose_what_stays(&pager, root, spill, store.unsettled());
         let before = saved_before(&image, root, spill);
         let save = |draft: &mut Draft<'_>| {
             let unwatched = &mut |_| ControlFlow::Continue(());
             let mut drafting = Drafting::new(draft, &image, txid, &**self.clock(), unwatched);
-            let saved = store.view().save(&pager, &mut drafting)?;
+            let saved = store.unsettled().save(&pager, &mut drafting)?;
             drafting.leave_dropped(&before, &saved);
             drafting.write()?;
             let arrays = saved.arrays();

@@ -3,7 +3,7 @@
 //! | when                     | what is looked at                                                     |
 //! |--------------------------|-----------------------------------------------------------------------|
 //! | after each commit        | how long the replay of the journal's tail would take: [`ReplayTail`]        |
-//! |                          | how much of the store is in memory alone: a quarter of what may be    |
+//! |                          | how much of the store is in memory alone: an eighth of the memory     |
 //! | a transaction spilled    | nothing: what it wrote ahead is to be published                       |
 //! | a backfill failed        | the replay, once it takes twice as long                               |
 //! | the database is closed   | whether the next opening would be noticeably longer, or meet damage   |

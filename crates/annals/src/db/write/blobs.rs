@@ -35,7 +35,7 @@ impl BlobSource<'_> {
     fn view(&self) -> &View {
         match self {
             Self::Snapshot(published) => &published.view,
-            Self::Transaction(writing) => writing.store.view(),
+            Self::Transaction(writing) => writing.store.unsettled(),
         }
     }
 

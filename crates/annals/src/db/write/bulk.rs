@@ -4,6 +4,7 @@
 //! anything of it is written: a statement that fails leaves nothing.
 
 use std::io::Read;
+use std::ops::Range;
 
 use crate::db::write::{references, statement};
 use annals_schema::{Blob, FieldNumber, RowId, TableNumber};
@@ -13,7 +14,7 @@ use crate::db::write::core::Writing;
 use crate::db::write::transaction::Transaction;
 use crate::event::{Event, MAX_PIECE, MAX_VECTOR};
 use crate::journal::segments::Place;
-use crate::store::{Store, Values};
+use crate::store::{Store, Values, View};
 use crate::{Error, Result};
 
 /// The most rows that a statement inserts without values.
@@ -66,9 +67,9 @@ impl Transaction<'_> {
     /// ids.
     pub fn insert_rows(&mut self, table: TableNumber, fields: &[Values<'_>]) -> Result<RowId> {
         self.usable()?;
-        let (count, filled) = self.check_fields(table, fields)?;
-        let id = self.next_id_for(table, count)?;
-        self.insert_checked(table, id, count, &filled, fields)?;
+        let run = self.check_fields(table, fields)?;
+        let id = self.next_id_for(table, run.count)?;
+        self.insert_checked(table, id, &run, fields)?;
         Ok(id)
     }
 
@@ -83,33 +84,52 @@ impl Transaction<'_> {
         fields: &[Values<'_>],
     ) -> Result<()> {
         self.usable()?;
-        let (count, filled) = self.check_fields(table, fields)?;
-        self.insert_checked(table, id, count, &filled, fields)
+        let run = self.check_fields(table, fields)?;
+        self.insert_checked(table, id, &run, fields)
     }
 
-    /// Inserts rows whose values were checked.
+    /// Inserts rows whose values were checked: as many at a time as leave most of the memory free.
     fn insert_checked(
         &mut self,
         table: TableNumber,
         id: RowId,
-        count: u64,
-        filled: &[Option<FieldNumber>],
+        run: &CheckedRows,
         fields: &[Values<'_>],
     ) -> Result<()> {
-        statement::change(self, |store| store.check_free(table, id, count))?;
+        statement::change(self, |store| store.check_free(table, id, run.count))?;
+        let most = self.room.rows_of(run.bytes, run.count);
         self.wholly(|tx| {
-            for (id, count) in pieces(id, count) {
-                tx.writing.store.add_rows(table, id, count)?;
-                tx.note(&Event::InsertVector { table, id, count })?;
+            for begin in (0..run.count).step_by(usize::try_from(most).unwrap_or(usize::MAX)) {
+                tx.insert_part(table, id, begin..run.count.min(begin + most), run, fields)?;
+                tx.make_room()?;
             }
-            for (field, values) in filled.iter().zip(fields) {
-                // A field of zeros stays as inserted.
-                if let Some(field) = *field {
-                    tx.write_pieces(table, id, field, values, true)?;
-                }
-            }
-            tx.writing.store.index_rows(table, id, count)
+            Ok(())
         })
+    }
+
+    /// Inserts a part of the rows; `id` is that of the first row of all.
+    fn insert_part(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        part: Range<u64>,
+        run: &CheckedRows,
+        fields: &[Values<'_>],
+    ) -> Result<()> {
+        let (first, count) = (RowId(id.0 + part.start), part.end - part.start);
+        for (id, count) in pieces(first, count) {
+            self.writing.store.add_rows(table, id, count)?;
+            self.note(&Event::InsertVector { table, id, count })?;
+        }
+        let place = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
+        for (field, values) in run.filled.iter().zip(fields) {
+            // A field of zeros stays as inserted.
+            if let Some(field) = *field {
+                let to = PartOf { id, range: place(part.start)..place(part.end), are_new: true };
+                self.write_pieces(table, field, values, to)?;
+            }
+        }
+        self.writing.store.index_rows(table, first, count)
     }
 
     /// Runs a change that must apply as a whole or not at all. If it fails, or if reading the program's values
@@ -142,10 +162,13 @@ impl Transaction<'_> {
         field: FieldNumber,
         values: impl Into<Values<'v>>,
     ) -> Result<()> {
-        self.usable()?;
+        self.ready()?;
         let values = values.into();
-        statement::change(self, |store| store.check_vector(table, id, field, &values))?;
-        self.wholly(|tx| tx.write_pieces(table, id, field, &values, false))
+        let checked =
+            statement::change(self, |store| store.check_vector(table, id, field, &values))?;
+        let count = usize::try_from(checked.count).unwrap_or(usize::MAX);
+        let to = PartOf { id, range: 0..count, are_new: false };
+        self.wholly(|tx| tx.write_pieces(table, field, &values, to))
     }
 
     /// Deletes rows with ids from `id` on, the last one first, and rows that enforced references delete with them
@@ -155,7 +178,7 @@ impl Transaction<'_> {
     /// `NotFound`: no such table, or one of the rows doesn't exist (the message names the first); `Invalid`: the
     /// table has a single row.
     pub fn delete_vector(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
-        self.usable()?;
+        self.ready()?;
         statement::change(self, |store| store.check_there(table, id, count))?;
         references::delete_referring(self, table, id, count)?;
         let pieces: Vec<_> = pieces(id, count).collect();
@@ -250,6 +273,9 @@ impl Transaction<'_> {
         apply: impl FnOnce(&mut Store) -> Result<()>,
     ) -> Result<()> {
         self.usable()?;
+        if !event.is_insertion() {
+            self.settle()?;
+        }
         let applied = apply(&mut self.writing.store);
         self.broken |= applied.is_err();
         applied?;
@@ -289,24 +315,26 @@ impl Transaction<'_> {
         BlobReader::of_transaction(&self.writing, blob)
     }
 
+    /// Returns the state that this transaction sees, for reading its schema, its tables and its unique indexes: what a load
+    /// owes to others isn't settled.
+    #[inline]
+    pub(crate) fn unsettled(&self) -> &View {
+        self.writing.store.unsettled()
+    }
+
     /// Returns the table's next id, if there are `count` more.
     fn next_id_for(&self, table: TableNumber, count: u64) -> Result<RowId> {
-        let id = self.view().table(table)?.next_id();
+        let id = self.unsettled().table(table)?.next_id();
         if id.saturating_add(count.saturating_sub(1)) > RowId::MAX.0 {
             return Err(self.no_next_id(table));
         }
         Ok(RowId(id))
     }
 
-    /// Checks the values of rows to be inserted; returns their number, and which of the fields have
-    /// other values than zeros.
-    fn check_fields(
-        &self,
-        table: TableNumber,
-        given: &[Values<'_>],
-    ) -> Result<(u64, Vec<Option<FieldNumber>>)> {
+    /// Checks the values of rows to be inserted.
+    fn check_fields(&self, table: TableNumber, given: &[Values<'_>]) -> Result<CheckedRows> {
         let store = &self.writing.store;
-        let schema = store.view().table(table)?.schema();
+        let schema = store.unsettled().table(table)?.schema();
         if schema.fields.len() != given.len() {
             let (name, fields, given) = (&schema.name, schema.fields.len(), given.len());
             return Err(Error::invalid(format!(
@@ -314,7 +342,7 @@ impl Transaction<'_> {
             )));
         }
         let mut count = None;
-        let mut filled = Vec::with_capacity(given.len());
+        let (mut filled, mut bytes) = (Vec::with_capacity(given.len()), 0_usize);
         for (field, values) in schema.fields.iter().zip(given) {
             let checked = store.check_values(table, field.number, values)?;
             if *count.get_or_insert(checked.count) != checked.count {
@@ -327,8 +355,9 @@ impl Transaction<'_> {
                 )));
             }
             filled.push((!checked.is_zero).then_some(field.number));
+            bytes = bytes.saturating_add(checked.bytes);
         }
-        Ok((count.unwrap_or_default(), filled))
+        Ok(CheckedRows { count: count.unwrap_or_default(), filled, bytes })
     }
 
     /// Sets a field of rows, piece by piece, in store and journal; all was checked. If this fails, the
@@ -336,17 +365,23 @@ impl Transaction<'_> {
     fn write_pieces(
         &mut self,
         table: TableNumber,
-        first: RowId,
         field: FieldNumber,
         values: &Values<'_>,
-        are_new: bool,
+        to: PartOf,
     ) -> Result<()> {
-        let ty = self.view().schema().table(table).and_then(|table| table.field(field));
+        let PartOf { id: first, range, are_new } = to;
+        let ty = self
+            .writing
+            .store
+            .unsettled()
+            .schema()
+            .table(table)
+            .and_then(|table| table.field(field));
         let Some(ty) = ty.map(|field| field.ty) else { return Ok(()) };
         let Writing { writer, store, .. } = &mut *self.writing;
         let may_change = values.may_change();
         let touched = &mut self.touched;
-        values.each_piece(ty, |at, values| {
+        values.each_piece(ty, range, |at, values| {
             if may_change {
                 store.check_again(table, field, values)?;
             }
@@ -357,13 +392,30 @@ impl Transaction<'_> {
                 store.set_rows(table, id, field, values, true)?;
             }
             let (schema, event) =
-                (store.view().schema(), Event::UpdateVector { table, id, field, values });
+                (store.unsettled().schema(), Event::UpdateVector { table, id, field, values });
             if let Some(touched) = touched {
                 touched.note(schema, &event);
             }
             writer.event(schema, &event)
         })
     }
+}
+
+/// The facts of rows whose values were checked.
+struct CheckedRows {
+    count: u64,
+    /// Which of the fields have other values than zeros.
+    filled: Vec<Option<FieldNumber>>,
+    /// How many bytes all values have.
+    bytes: usize,
+}
+
+/// A part of a run of rows.
+struct PartOf {
+    /// The first row of the run.
+    id: RowId,
+    range: Range<usize>,
+    are_new: bool,
 }
 
 /// Divides a run of rows into the runs of single events.

@@ -38,6 +38,9 @@ impl event::Sink for Applying<'_, '_> {
 
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         let Self { tx, origin } = self;
+        if !event.is_insertion() {
+            tx.settle()?;
+        }
         statement::change(tx, |store| match origin {
             Origin::History => store.apply(event),
             Origin::Proposed | Origin::Logged => store.apply_checked(event),
@@ -82,7 +85,7 @@ pub fn take<'db>(
     frames.move_to(from.position);
     let file = tx.database.file();
     let mut reader = FrameReader::new(frames, file.segment_hash()?, from, frames.end());
-    let mut schema = Schema::clone(tx.view().schema());
+    let mut schema = Schema::clone(tx.writing.store.unsettled().schema());
     let io = |error| Error::io("can't read the spooled frames", error);
     let mut commits = true;
     while let Some(frame) = reader.next().map_err(io)? {
@@ -123,6 +126,7 @@ impl Transaction<'_> {
         let mut applying = Applying { tx: self, origin };
         let whole = |error: Error| error.within(format!("transaction {txid} doesn't apply"));
         event::decode_to(frame.payload, place.0, schema, &mut applying).map_err(whole)?;
+        self.settle().map_err(whole)?;
         let committed = Committed::of(frame);
         let clock_time = committed.as_ref().filter(|it| !it.explicit_time).map(|it| it.time);
         if frame.header.is_commit() {

@@ -25,6 +25,7 @@ pub(in crate::db) mod proposal;
 pub(in crate::db) mod references;
 pub(in crate::db) mod reopening;
 pub(in crate::db) mod replication;
+pub(in crate::db) mod room;
 pub(in crate::db) mod rows;
 pub(in crate::db) mod savepoints;
 pub(in crate::db) mod segment_state;

@@ -76,14 +76,14 @@ impl Transaction<'_> {
     /// Sets a savepoint: the state to which [`roll_back_to`](Self::roll_back_to) returns. It stays until
     /// [`release`](Self::release), or the end of the transaction. [`savepoint`](Self::savepoint) does all three.
     ///
-    /// As long as it is set, pages in memory that the transaction changes afterwards are kept: at most about half of
+    /// As long as it is set, pages in memory that the transaction changes afterwards are kept: at most about a quarter of
     /// [`Options::memory`](crate::Options::memory) for each savepoint.
     ///
     /// # Errors
     /// `Invalid`: a statement stopped in the middle, and the transaction can only be rolled back.
     pub fn set_savepoint(&mut self) -> Result<Savepoint> {
-        self.usable()?;
-        let spilled = if self.spilled { spill::mark(self.database) } else { None };
+        self.ready()?;
+        let spilled = if self.room.is_spilled { spill::mark(self.database) } else { None };
         self.writing.writer.set_savepoint();
         let store = self.writing.store.set_savepoint();
         let (level, time) = (self.level, self.time);
@@ -103,9 +103,9 @@ impl Transaction<'_> {
         self.broken = true;
         let is_spilled = saved.spilled.is_some();
         self.writing.store.return_to(&saved.store);
-        if self.spilled {
+        if self.room.is_spilled {
             spill::return_to(self.database, saved.spilled.as_ref());
-            self.spilled = is_spilled;
+            self.room.is_spilled = is_spilled;
         }
         (self.level, self.time) = (saved.level, saved.time);
         self.writing.writer.set_level(self.level);

@@ -53,6 +53,7 @@ pub fn propose(mut tx: Transaction<'_>) -> Result<Option<Proposal<'_>>> {
     tx.usable()?;
     tx.forget_savepoints(0);
     if !tx.is_empty() {
+        tx.settle()?;
         tx.pass_checks()?;
         tx.end_held()?;
     }
@@ -92,6 +93,7 @@ impl<'db> Transaction<'db> {
     pub fn end_one(&mut self) -> Result<()> {
         self.usable()?;
         self.check_held()?;
+        self.settle()?;
         self.end_held()?;
         self.writing.store.end_blob();
         self.statements += 1;

@@ -20,6 +20,14 @@ pub(in crate::db) fn limit(core: &Core, found: usize) -> usize {
     if image_state.is_stuck.load(Ordering::Relaxed) { limit.saturating_add(found) } else { limit }
 }
 
+/// Returns how many bytes of values a transaction inserts at a time: about so many changes come before it makes room.
+pub(in crate::db) fn batch(core: &Core) -> usize {
+    let least_and_most = (1 << 20, 64 << 20);
+    core.image().map_or(usize::MAX, |image_state| {
+        image_state.batch().clamp(least_and_most.0, least_and_most.1)
+    })
+}
+
 /// Makes the cache leave room for changes in memory alone; returns how many bytes of them there may be before it
 /// leaves more.
 pub(in crate::db) fn room(core: &Core, changes: usize, limit: usize) -> usize {

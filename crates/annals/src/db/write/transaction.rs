@@ -13,6 +13,7 @@ use crate::db::write::commit::{Request, Written};
 use crate::db::write::core::Writing;
 use crate::db::write::inner::Inner;
 use crate::db::write::pending::{Commit, Pending};
+use crate::db::write::room::Room;
 use crate::db::write::savepoints::Savepoints;
 use crate::db::write::touched::Touched;
 use crate::debug::brief;
@@ -26,7 +27,7 @@ use crate::{Error, Result};
 /// A set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Transaction::commit), it is rolled back. It may move to another thread, which may end it, too.
 ///
-/// It may be larger than memory: changes are written to free space of the image when they fill half of
+/// It may be larger than memory: changes are written to free space of the image when they fill a quarter of
 /// [`Options::memory`](crate::Options::memory). They aren't visible there before the commit.
 ///
 /// A statement that fails has changed nothing, and the transaction can continue. Several statements that must apply
@@ -44,14 +45,8 @@ pub struct Transaction<'db> {
     committed: bool,
     /// The number of statements so far.
     pub(in crate::db) statements: u64,
-    /// How many bytes of changes were in memory alone, not in the image, when it began.
-    found: usize,
-    /// It spills when more bytes of changes than these are in memory alone.
-    limit: usize,
-    /// The cache of pages leaves room for so many.
-    room: usize,
-    /// True if a part of it is in the image.
-    pub(in crate::db) spilled: bool,
+    /// Its memory.
+    pub(in crate::db) room: Room,
     pub(in crate::db) savepoints: Savepoints,
     /// The rows that it has touched, if there are checks.
     pub(in crate::db) touched: Option<Touched>,
@@ -62,11 +57,10 @@ brief!(Transaction<'_>, "Transaction", "file": |it| it.database.file().name, "le
 impl<'db> Transaction<'db> {
     pub(in crate::db) fn new(
         database: &'db Inner,
-        writing: MovableGuard<'db, Writing>,
+        mut writing: MovableGuard<'db, Writing>,
         level: Level,
     ) -> Self {
-        let found = writing.store.unsaved();
-        let limit = spill::limit(database, found);
+        let room = Room::new(database, &mut writing.store);
         Self {
             database,
             writing,
@@ -75,16 +69,16 @@ impl<'db> Transaction<'db> {
             broken: false,
             committed: false,
             statements: 0,
-            found,
-            limit,
-            room: spill::room(database, found, limit),
-            spilled: false,
+            room,
             savepoints: Savepoints::default(),
             touched: database.checks.watch(),
         }
     }
 
     /// Returns the state that this transaction sees: the last commit and its own changes.
+    ///
+    /// Cost: in the middle of a load, after hundreds of insertions in a row, it merges their entries into the indexes, of at
+    /// most 65,536 rows.
     #[inline]
     #[must_use]
     pub fn view(&self) -> &View {
@@ -98,7 +92,7 @@ impl<'db> Transaction<'db> {
     /// relies on it. `Unique` if rows have the same key in a new unique index; `Reference` if the default of rows
     /// would be a dangling reference. `Unsupported` if an index has a collation, and the library was built without them.
     pub fn apply_command(&mut self, command: &Command) -> Result<()> {
-        self.usable()?;
+        self.ready()?;
         if self.database.has_fixed_schema() {
             return Err(Error::invalid(
                 "the database was opened with the schema of a program, which relies on it: write the \
@@ -118,7 +112,7 @@ impl<'db> Transaction<'db> {
     /// another row has (at once, not at commit).
     #[inline]
     pub fn insert(&mut self, table: TableNumber, values: &[ValueRef<'_>]) -> Result<RowId> {
-        let id = self.view().table(table)?.next_id();
+        let id = self.unsettled().table(table)?.next_id();
         if id > RowId::MAX.0 {
             return Err(self.no_next_id(table));
         }
@@ -145,7 +139,7 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// As [`Self::insert_at`].
     pub fn insert_zero(&mut self, table: TableNumber, id: RowId) -> Result<()> {
-        let schema = std::sync::Arc::clone(self.view().schema());
+        let schema = std::sync::Arc::clone(self.unsettled().schema());
         let fields = schema.table(table).map(|table| table.fields.as_slice()).unwrap_or_default();
         let zeros: Vec<_> = fields.iter().map(annals_schema::Field::zero_value).collect();
         let values: Vec<_> = zeros.iter().map(annals_schema::Value::as_ref).collect();
@@ -154,8 +148,9 @@ impl<'db> Transaction<'db> {
 
     #[cold]
     pub(in crate::db) fn no_next_id(&self, table: TableNumber) -> Error {
-        let name = self.view().schema().table(table).map(|table| table.name.as_str());
-        let view = self.view().table(table).ok();
+        let view = self.unsettled();
+        let name = view.schema().table(table).map(|table| table.name.as_str());
+        let view = view.table(table).ok();
         let used = view.map_or(0, |table| table.next_id()).saturating_sub(1);
         let has_it = view.is_some_and(|table| table.contains(RowId(used)).unwrap_or(false));
         let whose = if has_it { "a row has" } else { "a row had that was deleted" };
@@ -182,7 +177,7 @@ impl<'db> Transaction<'db> {
         }
         statement::change(self, |store| store.insert(table, id, values, uniqueness))?;
         let Writing { writer, store, .. } = &mut *self.writing;
-        if let Some(description) = store.view().schema().table(table) {
+        if let Some(description) = store.unsettled().schema().table(table) {
             let noted = writer.insert(description, id, values);
             self.broken = noted.is_err();
             noted?;
@@ -219,7 +214,7 @@ impl<'db> Transaction<'db> {
         field: FieldNumber,
         value: ValueRef<'_>,
     ) -> Result<()> {
-        self.usable()?;
+        self.ready()?;
         let new = is_new_uuid(&value).then(|| ValueRef::Uuid(self.new_uuid()));
         let value = new.unwrap_or(value);
         statement::change(self, |store| store.update(table, id, field, value))?;
@@ -233,7 +228,7 @@ impl<'db> Transaction<'db> {
     /// As [`Self::insert_at`], [`Self::update`] and [`Self::update_vector`]; then all that is left is to roll
     /// back. `Invalid`: it is another event.
     pub fn apply_erased(&mut self, event: &Event<'_>) -> Result<()> {
-        self.usable()?;
+        self.ready()?;
         if !matches!(
             event,
             Event::Insert { .. } | Event::Update { .. } | Event::UpdateVector { .. }
@@ -256,7 +251,7 @@ impl<'db> Transaction<'db> {
     /// `NotFound`: no such table or row; `Invalid`: the row, or one that would be deleted with it, is
     /// the only one of a table of a single row.
     pub fn delete(&mut self, table: TableNumber, id: RowId) -> Result<()> {
-        self.usable()?;
+        self.ready()?;
         references::delete_referring(self, table, id, 1)?;
         statement::change(self, |store| store.delete(table, id))?;
         self.note(&Event::Delete { table, id })
@@ -344,6 +339,7 @@ impl<'db> Transaction<'db> {
             let point = self.writing.writer.committed();
             return Ok(Pending { database, point, level, is_empty: true, is_acknowledged: false });
         }
+        self.settle()?;
         self.pass_checks()?;
         let request = self.request();
         let written = commit::commit(database, &mut self.writing, request)?;
@@ -374,12 +370,12 @@ impl<'db> Transaction<'db> {
     /// Returns what it requests of its commit.
     pub(in crate::db) fn request(&self) -> Request {
         let (level, time) = (self.level, self.time.map(|time| time.0));
-        Request { level, time, is_spilled: self.spilled, is_foreign: false }
+        Request { level, time, is_spilled: self.room.is_spilled, is_foreign: false }
     }
 
     /// Records that its commit was written, up to `point`.
     pub(in crate::db) fn note_written(&mut self, point: Point) {
-        let is_spilled = std::mem::take(&mut self.spilled);
+        let is_spilled = std::mem::take(&mut self.room.is_spilled);
         self.committed = true;
         self.database.wake_checkpointer();
         if let Some(background) = &self.database.background {
@@ -404,7 +400,7 @@ impl<'db> Transaction<'db> {
         self.database.check_origin()?;
         self.savepoints.truncate(0);
         self.writing.store.rollback();
-        if std::mem::take(&mut self.spilled) {
+        if std::mem::take(&mut self.room.is_spilled) {
             spill::roll_back_spilled(self.database);
         }
         self.writing.writer.rollback()
@@ -414,39 +410,42 @@ impl<'db> Transaction<'db> {
     #[inline]
     pub(in crate::db) fn note(&mut self, event: &Event<'_>) -> Result<()> {
         let Writing { writer, store, .. } = &mut *self.writing;
-        let noted = writer.event(store.view().schema(), event);
+        let noted = writer.event(store.unsettled().schema(), event);
         self.broken |= noted.is_err();
         noted?;
-        self.touched.iter_mut().for_each(|touched| touched.note(store.view().schema(), event));
+        self.touched.iter_mut().for_each(|touched| touched.note(store.unsettled().schema(), event));
         self.make_room()
     }
 
-    /// Makes room where the changes fill the memory. Store and journal say the same here.
+    /// Makes room where the changes fill the memory, or where much is owed to indexes. Store and journal say the same here.
     #[inline]
     pub(in crate::db) fn make_room(&mut self) -> Result<()> {
-        if self.writing.store.unsaved() <= self.room { Ok(()) } else { self.spill() }
+        if self.room.is_enough(&self.writing.store) { Ok(()) } else { self.make_more_room() }
     }
 
     #[cold]
-    fn spill(&mut self) -> Result<()> {
-        let core = self.database;
-        if !self.writing.store.has_unsaved(self.limit) {
-            self.room = spill::room(core, self.writing.store.unsaved(), self.limit);
+    fn make_more_room(&mut self) -> Result<()> {
+        let made = self.room.make(self.database, &mut self.writing);
+        self.broken |= made.is_err();
+        made
+    }
+
+    /// Settles what a load owes to indexes.
+    #[inline]
+    pub(in crate::db) fn settle(&mut self) -> Result<()> {
+        if !self.writing.store.owes() {
             return Ok(());
         }
-        let spilled = spill::spill(core, &mut self.writing);
-        self.spilled |= *spilled.as_ref().unwrap_or(&false);
-        let Err(error) = spilled else { return Ok(()) };
-        let changes = self.writing.store.unsaved();
-        if let Some(room) = spill::room_without_spill(core, self.found, changes) {
-            (self.room, self.limit) = (room, room);
-            core.note_image_error(&error);
-            return Ok(());
-        }
-        self.broken = true;
-        Err(error
-            .within("the transaction is larger than memory, and can't be written to the image")
-            .advising("roll it back; free space, make it smaller, or allow more Options::memory"))
+        let settled = self.room.settle(self.database, &mut self.writing);
+        self.broken |= settled.is_err();
+        settled
+    }
+
+    /// Prepares for a statement other than an insertion: fails as [`usable`](Self::usable), and settles.
+    #[inline]
+    pub(in crate::db) fn ready(&mut self) -> Result<()> {
+        self.usable()?;
+        self.settle()
     }
 
     /// Fails in a forked child, and after a statement that stopped in the middle.

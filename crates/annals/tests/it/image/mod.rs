@@ -7,6 +7,7 @@ pub(crate) mod drop_roots;
 mod dropped;
 mod full_disk;
 mod larger;
+mod loads;
 mod renewed;
 mod reopened;
 pub(crate) mod seen;
