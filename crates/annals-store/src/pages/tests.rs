@@ -5,11 +5,13 @@ use std::sync::Arc;
 use crate::ErrorKind;
 use crate::image::Stored;
 use crate::pages::base::{Base, BaseRoot, Form};
-use crate::pages::packing::Packing;
-use crate::pages::page::PageRef;
+use crate::pages::cells::Cells;
+use crate::pages::packing::{NodePacking, Packing};
+use crate::pages::page::{Epoch, PageRef};
 use crate::pages::paged::Paged;
 use crate::pages::pager::Wanted;
 use crate::pages::refresh::Refresh;
+use crate::pages::save::Blanks;
 use crate::pages::testing::TestImage;
 
 #[test]
@@ -67,4 +69,25 @@ fn an_array_that_is_brought_up_to_date_is_what_a_clone_is() {
         old.refresh(&array);
         assert_eq!((all(&old), old.id()), (all(&array), array.id()), "change {number}");
     }
+}
+
+/// A crafted image may have two arrays of different forms refer to the same bytes.
+#[test]
+fn a_cached_page_is_only_for_arrays_of_its_form() {
+    let (image, pager) = TestImage::new(1 << 20, false);
+    let mut cells = Cells::<8>::default();
+    let epoch = Epoch::first();
+    for slot in 0..3000 {
+        cells.set(slot, [9; 8], epoch.seen()).unwrap();
+    }
+    let saved = image.save(&pager, |out| cells.save(out, &Blanks::NONE));
+    let root = saved.roots[0];
+    let all: Base<PageRef> = Base::new(root, Arc::clone(&pager), Form::cells(8));
+    assert!(all.get(0).unwrap().is_some());
+    static NODES: NodePacking = NodePacking { pack: |_| None, unpack: |_, _| None };
+    let form = Form { check: |_: &PageRef| false, packing: Packing::Nodes(&NODES) };
+    let nodes = Base::new(root, Arc::clone(&pager), form);
+    assert_eq!(nodes.get(0).unwrap_err().kind(), ErrorKind::Corrupt);
+    let loads = pager.usage().loads;
+    assert!(all.get(0).unwrap().is_some() && pager.usage().loads == loads, "it is still cached");
 }

@@ -5,15 +5,7 @@
     reason = "a test that indexes wrongly fails, as it should; keys are in the order of their bytes"
 )]
 
-use std::sync::Arc;
-
 use super::*;
-use crate::ErrorKind;
-use crate::pages::base::{Base, Form};
-use crate::pages::cells::Cells;
-use crate::pages::page::{Epoch, PageRef};
-use crate::pages::save::Blanks;
-use crate::pages::testing::TestImage;
 use annals_simulated::Rng;
 
 fn restored(packing: Packing, packed: &[u8], form: Packed) -> Result<[u8; PAGE]> {
@@ -93,27 +85,6 @@ fn bytes_that_are_no_numbers_are_an_error_and_never_a_panic() {
     }
     assert!(refused > sized(300), "{refused}");
     assert!(restored(Packing::Bytes, &[0; 16], Packed::Bits).is_err());
-}
-
-/// A crafted image may have two arrays of different forms refer to the same bytes.
-#[test]
-fn a_cached_page_is_only_for_arrays_of_its_form() {
-    let (image, pager) = TestImage::new(1 << 20, false);
-    let mut cells = Cells::<8>::default();
-    let epoch = Epoch::first();
-    for slot in 0..3000 {
-        cells.set(slot, [9; 8], epoch.seen()).unwrap();
-    }
-    let saved = image.save(&pager, |out| cells.save(out, &Blanks::NONE));
-    let root = saved.roots[0];
-    let all: Base<PageRef> = Base::new(root, Arc::clone(&pager), Form::cells(8));
-    assert!(all.get(0).unwrap().is_some());
-    static NODES: NodePacking = NodePacking { pack: |_| None, unpack: |_, _| None };
-    let form = Form { check: |_: &PageRef| false, packing: Packing::Nodes(&NODES) };
-    let nodes = Base::new(root, Arc::clone(&pager), form);
-    assert_eq!(nodes.get(0).unwrap_err().kind(), ErrorKind::Corrupt);
-    let loads = pager.usage().loads;
-    assert!(all.get(0).unwrap().is_some() && pager.usage().loads == loads, "it is still cached");
 }
 
 /// Returns how many tries there are: fewer where each instruction is interpreted.

@@ -443,7 +443,9 @@ fn the_space_of_what_was_dropped_is_used_again() {
             let (name, ty) = ("x".to_owned(), Type::Int64);
             let field = Command::AddField { table, name, ty, nullable: false, default: None };
             tx.apply_command(&field)?;
-            (0..100_000).try_for_each(|x| tx.insert(table, &[ValueRef::Int64(x + 1)]).map(drop))
+            // Numbers that share no bits.
+            let number = |x: i64| ValueRef::Int64((x + 1).wrapping_mul(0x5851_F42D_4C95_7F2D));
+            (0..100_000).try_for_each(|x| tx.insert(table, &[number(x)]).map(drop))
         })
         .unwrap();
         let bytes = db.backfill(BackfillMode::Full).unwrap().image_bytes;
