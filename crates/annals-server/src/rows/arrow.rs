@@ -27,7 +27,7 @@ pub(super) async fn table(allowed: &Allowed, of: String, asked: Asked) -> Answer
 
 fn batches(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<TableBatches> {
     let table = super::table(now.schema(), of)?;
-    let shown = super::Shown::new(table, asked.fields.as_deref())?;
+    let shown = super::shown::Shown::new(table, asked.fields.as_deref())?;
     let limit = asked.limit.unwrap_or(MOST);
     if limit == 0 || limit > MOST {
         return Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}")));

@@ -10,7 +10,8 @@ use crate::answer::{Answer, Refusal};
 use crate::means::Kind;
 use crate::parts::{self, Parts};
 use crate::rights::Allowed;
-use crate::rows::{Asked, Format, Shown, Take, fill, state_as, table};
+use crate::rows::shown::Shown;
+use crate::rows::{Asked, Format, Take, fill, state_as, table};
 use crate::work::Work;
 
 /// The size of the parts in which a file is sent.

@@ -4,11 +4,11 @@
 mod arrow;
 mod dropped;
 mod file;
+mod shown;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use annals::store::{IndexRows, Rows as TableRows};
+use annals::store::IndexRows;
 use annals::{
     Error, FieldNumber, Index, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef,
 };
@@ -28,6 +28,7 @@ use crate::state::now;
 use crate::work::Work;
 
 pub(crate) use self::dropped::table_or_when_dropped;
+use self::shown::Shown;
 
 /// How many rows an answer has, if the request doesn't say.
 const USUAL: usize = 100;
@@ -159,43 +160,6 @@ pub(crate) struct Asked {
     pub(crate) fields: Option<String>,
 }
 
-/// What is sent of the rows of a table: it, with no other fields than these.
-pub(crate) struct Shown<'t> {
-    pub(crate) table: Cow<'t, Table>,
-    /// The fields, if they aren't all.
-    fields: Option<Vec<FieldNumber>>,
-}
-
-impl<'t> Shown<'t> {
-    /// Reads the names of fields: a field `id` is `TABLE.id`, as in rows.
-    pub(crate) fn new(table: &'t Table, fields: Option<&str>) -> Answer<Self> {
-        let Some(fields) = fields else {
-            return Ok(Self { table: Cow::Borrowed(table), fields: None });
-        };
-        let own = format!("{}.id", table.name);
-        let names = fields.split(',').map(|name| if name == own { "id" } else { name });
-        let table = table.only(names);
-        let table = table.map_err(|error| Refusal::bad(format!("fields: {error}")))?;
-        let fields = Some(table.fields.iter().map(|field| field.number).collect());
-        Ok(Self { table: Cow::Owned(table), fields })
-    }
-
-    /// Has only what is sent of rows read.
-    fn by_id<'r>(&self, rows: TableRows<'r>) -> TableRows<'r> {
-        match &self.fields {
-            Some(fields) => rows.reading(fields),
-            None => rows,
-        }
-    }
-
-    fn by_key<'r>(&self, rows: IndexRows<'r>) -> IndexRows<'r> {
-        match &self.fields {
-            Some(fields) => rows.reading(fields),
-            None => rows,
-        }
-    }
-}
-
 /// A format of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -311,7 +275,7 @@ pub(crate) fn ids(
     asked: &Asked,
     most: usize,
 ) -> Answer<(Vec<RowId>, bool)> {
-    let shown = Shown { table: Cow::Borrowed(table), fields: Some(Vec::new()) };
+    let shown = Shown::nothing(table);
     let mut page = Page { taken: Vec::new(), table, shown: &shown, left: most, last: None };
     let is_more = page.fill(work, now, asked)?;
     Ok((page.taken, is_more))

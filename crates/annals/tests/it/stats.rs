@@ -18,10 +18,15 @@ fn made(memory: u64) -> Database {
     db
 }
 
+/// Numbers without bits in common, which an image would leave out.
+const fn spread(n: i64) -> i64 {
+    n.wrapping_mul(0x5851_F42D_4C95_7F2D)
+}
+
 fn insert(db: &Database, count: i64, level: Level) {
     db.write(|tx| {
         tx.set_level(level);
-        (0..count).try_for_each(|n| tx.insert(TABLE, &[ValueRef::Int64(n)]).map(drop))
+        (0..count).try_for_each(|n| tx.insert(TABLE, &[ValueRef::Int64(spread(n))]).map(drop))
     })
     .unwrap();
 }
@@ -75,12 +80,15 @@ fn reads_of_pages_are_counted() {
     let db = open(0);
     db.write(define).unwrap();
     insert(&db, ROWS, Level::Soft);
+    let bytes = 8 * ROWS.unsigned_abs();
+    let memory = db.stats().memory;
+    assert!(memory.changes > bytes && memory.image + memory.cache < bytes, "{memory:?}");
     db.close().unwrap();
     let scan = |db: &Database| {
         let now = db.read();
         let table = now.table(TABLE).unwrap();
         let rows = table.rows().map(|row| row.unwrap().read::<i64>(annals::FieldNumber(0)));
-        assert_eq!(rows.sum::<i64>(), ROWS * (ROWS - 1) / 2);
+        assert!(rows.eq((0..ROWS).map(spread)));
         db.stats().cache
     };
     // All of it fits: it is read once, and then no cache is asked.
@@ -88,11 +96,16 @@ fn reads_of_pages_are_counted() {
     let (first, second) = (scan(&db), scan(&db));
     assert!(first.misses > 20 && first.read_bytes > 4 * ROWS.unsigned_abs(), "{first:?}");
     assert_eq!((first.misses, first.hits, first.bytes), (second.misses, 0, 0));
+    let memory = db.stats().memory;
+    assert!(memory.image > bytes && memory.cache == 0 && memory.changes < bytes, "{memory:?}");
     drop(db);
     let db = open(512 << 10);
     let (first, second) = (scan(&db), scan(&db));
     assert!(second.misses > first.misses + 20 && second.hits > 0, "{second:?}");
     assert!((1..=second.limit).contains(&second.bytes) && second.limit == 512 << 10, "{second:?}");
+    let memory = db.stats().memory;
+    assert!(memory.cache > 256 << 10 && memory.image < bytes, "{memory:?}");
+    assert!(memory.total() >= memory.cache + memory.free, "{memory:?}");
 }
 
 #[test]
