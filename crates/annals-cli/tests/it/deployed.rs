@@ -40,15 +40,19 @@ fn ports() -> [[u16; 3]; 3] {
     listeners.map(|three| three.map(|listener| listener.local_addr().unwrap().port()))
 }
 
-/// Starts the servers of the deployment, at free ports.
-fn deploy(program: &Path, dir: &Path, [clients, routes, monitors]: [[u16; 3]; 3]) -> Servers {
+/// Starts the servers of the deployment, at free ports. `None` if one of them ended: a port was taken meanwhile.
+fn deploy(
+    program: &Path,
+    dir: &Path,
+    [clients, routes, monitors]: [[u16; 3]; 3],
+) -> Option<Servers> {
     let certificates = dir.join("certificates.sh");
     std::fs::copy(project("deploy/certificates.sh"), &certificates).unwrap();
     let made = Command::new("sh").arg(&certificates).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let servers = (0..3).map(|number| {
         let (name, at) = (format!("n{}", number + 1), dir.join(format!("n{}", number + 1)));
-        std::fs::create_dir(&at).unwrap();
+        std::fs::create_dir_all(&at).unwrap();
         let place = |text: String| {
             let certs = dir.join("certs").display().to_string();
             let text = text.replace("/certs", &certs).replace("/data", &at.display().to_string());
@@ -73,15 +77,18 @@ fn deploy(program: &Path, dir: &Path, [clients, routes, monitors]: [[u16; 3]; 3]
             .spawn();
         server.unwrap()
     });
-    let servers = Servers(servers.collect());
-    let until = SystemClock.elapsed() + Duration::from_secs(30);
+    let mut servers = Servers(servers.collect());
+    let until = SystemClock.elapsed() + Duration::from_secs(60);
     for port in clients.into_iter().chain(monitors) {
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if servers.0.iter_mut().any(|server| server.try_wait().unwrap().is_some()) {
+                return None;
+            }
             assert!(SystemClock.elapsed() < until, "no server listens at {port}");
             SystemClock.pause(Duration::from_millis(20));
         }
     }
-    servers
+    Some(servers)
 }
 
 #[test]
@@ -93,9 +100,13 @@ fn the_configuration_files_make_a_log() {
     if Command::new("openssl").arg("version").output().is_err() {
         return annals_untested::untested("openssl isn't installed");
     }
-    let (folder, ports) = (tempfile::tempdir().unwrap(), ports());
+    let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
-    let servers = deploy(&program, dir, ports);
+    let deployed = (0..5).find_map(|_| {
+        let ports = ports();
+        deploy(&program, dir, ports).map(|servers| (ports, servers))
+    });
+    let (ports, servers) = deployed.expect("the servers end, again and again");
     let url = |user: &str, password: &str| {
         let host = |port| format!("{user}:{password}@127.0.0.1:{port}");
         format!("tls://{}/orders", ports[0].map(host).join(","))
