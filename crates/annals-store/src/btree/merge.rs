@@ -1,7 +1,8 @@
 //! Inserting many keys in their order: each leaf is found, loaded and copied once for all keys that belong to it.
 //!
 //! A leaf that can't take its keys is divided into as many as are needed. All of them are about equally full; but where
-//! the keys are a run without others between them, those that come before its last two are full: they get no more.
+//! the keys are a run without others between them, those that come before its last two are full: they get no more. And
+//! where the run goes on with keys that came in their order, the leaf keeps what is before it, and fills.
 //!
 //! An error leaves the tree partly changed: the caller must return to the previous one.
 
@@ -29,8 +30,9 @@ struct Target {
 /// All entries of a leaf that is to be divided.
 struct Merged<'a> {
     entries: Vec<Entry<'a>>,
-    /// True if the new ones are a run without others between them.
-    is_run: bool,
+    /// Where the new ones are, if they are a run without others between them: before this entry of the leaf, and up to
+    /// this one of all.
+    run: Option<(usize, usize)>,
 }
 
 impl Tree {
@@ -101,19 +103,21 @@ impl Tree {
     /// Divides a leaf, and inserts keys that it has no room for.
     fn divide_leaf(&mut self, target: &Target, batch: &[&[u8]], epoch: &Epoch) -> Result<()> {
         let old = *self.leaf(target.leaf)?;
-        let Merged { entries, is_run } = self.merged(Node::new(&old), batch, epoch)?;
-        let is_end = is_run && target.bound.is_none() && !ends_with(Node::new(&old), &entries);
+        let old = Node::new(&old);
+        let Merged { entries, run } = self.merged(old, batch, epoch)?;
+        let is_end = run.is_some() && target.bound.is_none() && !ends_with(old, &entries);
+        let goes_on = run.filter(|&(at, _)| !is_end && old.is_in_order(at)).map(|(_, end)| end);
         let sizes: Vec<usize> = entries.iter().map(size).collect();
-        let mut parts = parts(&sizes, is_run, is_end).into_iter();
+        let mut parts = parts(&sizes, goes_on, (run.is_some(), is_end)).into_iter();
         let part = |range: Range<usize>| entries.get(range).unwrap_or_default();
         let first = part(parts.next().unwrap_or_default());
         let inner = target.inner.into_iter().take(self.height).skip(1);
-        self.count_leaf(inner, Node::new(&old).count(), first.len(), epoch)?;
-        self.write_leaf(target.leaf, first, epoch)?;
+        self.count_leaf(inner, old.count(), first.len(), epoch)?;
+        self.write_leaf(target.leaf, first, in_part(run, &(0..first.len())), epoch)?;
         let mut left = target.leaf;
         for range in parts {
             let right = self.add_node(self.value_size, epoch)?;
-            self.write_leaf(right, part(range.clone()), epoch)?;
+            self.write_leaf(right, part(range.clone()), in_part(run, &range), epoch)?;
             let separator = self.separator(left, right, self.height)?;
             let mut path = self.path_to(&separator)?;
             let inner: Vec<u32> = path.iter().skip(1).map(|&(number, _)| number).collect();
@@ -132,21 +136,28 @@ impl Tree {
         epoch: &Epoch,
     ) -> Result<Merged<'a>> {
         let mut entries = Vec::with_capacity(old.count() + batch.len());
-        let (mut done, mut gaps) = (0, 0);
-        for (number, key) in batch.iter().enumerate() {
+        let (mut done, mut run, mut is_run) = (0, None, true);
+        for key in batch {
             let Err(at) = old.search(key, 0, &self.long)? else { continue };
-            gaps += usize::from(at > done || number == 0);
+            is_run &= run.is_none() || at == done;
             entries.extend((done..at).map(|i| old.entry(i)));
             done = done.max(at);
             let (part, long) = self.keep(key, epoch)?;
             entries.push(Entry { part, long, value: &[] });
+            run = Some((at, entries.len()));
         }
         entries.extend((done..old.count()).map(|i| old.entry(i)));
-        Ok(Merged { entries, is_run: gaps == 1 })
+        Ok(Merged { entries, run: run.filter(|_| is_run) })
     }
 
-    /// Makes a leaf have these entries, and no others.
-    fn write_leaf(&mut self, number: u32, entries: &[Entry<'_>], epoch: &Epoch) -> Result<()> {
+    /// Makes a leaf have these entries, and no others. Those in `run` were the last ones to come, in their order.
+    fn write_leaf(
+        &mut self,
+        number: u32,
+        entries: &[Entry<'_>],
+        run: Range<usize>,
+        epoch: &Epoch,
+    ) -> Result<()> {
         let value_size = self.value_size;
         let bytes = self.nodes.get_mut(number, epoch)?;
         node::clear(bytes, value_size);
@@ -155,7 +166,18 @@ impl Tree {
                 return Err(unfit());
             }
         }
+        node::note_run(bytes, run);
         Ok(())
+    }
+}
+
+/// Returns which entries of a part are of a run that ends in it; none if it ends elsewhere.
+fn in_part(run: Option<(usize, usize)>, part: &Range<usize>) -> Range<usize> {
+    match run {
+        Some((begin, end)) if part.start < end && end <= part.end => {
+            begin.saturating_sub(part.start)..end - part.start
+        }
+        _ => 0..0,
     }
 }
 
@@ -175,14 +197,29 @@ fn ends_with(node: Node<'_>, entries: &[Entry<'_>]) -> bool {
     new.is_some_and(|new| std::ptr::eq(new.part, old.part))
 }
 
-/// Divides entries of these sizes among leaves. `is_run`: nothing comes between them any more; `is_end`: nor after them.
-fn parts(sizes: &[usize], is_run: bool, is_end: bool) -> Vec<Range<usize>> {
+/// Divides entries of these sizes among leaves. `goes_on`: after the one before this, keys will come; `is_run`: nothing comes
+/// between the new ones any more; `is_end`: nor after them.
+fn parts(
+    sizes: &[usize],
+    goes_on: Option<usize>,
+    (is_run, is_end): (bool, bool),
+) -> Vec<Range<usize>> {
     let largest = sizes.iter().copied().max().unwrap_or_default();
     // A part takes no more than this and one entry.
     let most = ROOM - largest;
     let mut parts = Vec::new();
     let mut begin = 0;
     let mut left: usize = sizes.iter().sum();
+    if let Some(run_end) = goes_on {
+        // What was after it in the old leaf stays together.
+        while begin < run_end {
+            let end = take(sizes, begin, ROOM).0.min(run_end);
+            parts.push(begin..end);
+            begin = end;
+        }
+        parts.extend((begin < sizes.len()).then_some(begin..sizes.len()));
+        return parts;
+    }
     while is_run && left > if is_end { ROOM } else { 2 * most } {
         let (end, taken) = take(sizes, begin, ROOM);
         parts.push(begin..end);

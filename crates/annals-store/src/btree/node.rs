@@ -22,7 +22,7 @@
 //! 7. A loaded page is well formed: [`is_node`] checked it. So no offset here can leave a page, whatever an image
 //!    contains.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use super::{HEADER, SLOT, get16, get32};
@@ -398,6 +398,12 @@ pub(super) fn remove(bytes: &mut [u8; PAGE], i: usize) {
     let at = HEADER + i * SLOT;
     bytes.copy_within(at + SLOT..HEADER + count * SLOT, at);
     hints::renew(bytes, count, i);
+}
+
+/// Notes that these entries came last, in the order of their keys.
+pub(super) fn note_run(bytes: &mut [u8; PAGE], run: Range<usize>) {
+    put16(bytes, NEXT, run.end);
+    put16(bytes, RUN, run.len());
 }
 
 /// Moves the entries from `at` on to the empty node `right`.
