@@ -1,7 +1,7 @@
 //! Answers that are sent as they are made: differences, and files of all rows.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -29,9 +29,22 @@ fn fill(database: &Database) {
     database.write(insert).unwrap();
 }
 
+/// Connects with a small buffer. Some systems let that of a connection grow to 32 MiB: all of an answer would be in it.
+fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let stream = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(64 << 10)?;
+        socket.connect(address).await
+    })?;
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
 /// Asks for an answer that isn't read.
 fn open(running: &Running, path: &str, token: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(running.address).unwrap();
+    let mut stream = connect(running.address).unwrap();
     let request = format!(
         "GET /v1/a{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
     );
