@@ -26,14 +26,14 @@ const BEGIN: u64 = 256;
 /// So many rows may owe their entries.
 pub(crate) const MOST_ROWS: u64 = 1 << 16;
 
-/// So many bytes of entries may be owed.
+/// So many bytes of entries may be owed at most.
 const MOST_BYTES: usize = 16 << 20;
 
 /// What is owed.
 #[derive(Debug, Default)]
 pub(crate) struct Owed {
-    /// True if the store's owner settles all before it commits.
-    is_allowed: bool,
+    /// How many bytes of entries may be owed. 0 unless the store's owner settles all before it commits.
+    most: usize,
     /// How many rows were inserted since the last other change, or since the last reading of what was owed.
     run: u64,
     /// How many entries are owed, and how many bytes they have.
@@ -69,7 +69,7 @@ impl Owed {
     #[inline]
     pub(crate) const fn begin_rows(&mut self, count: u64) -> bool {
         self.run = self.run.saturating_add(count);
-        self.is_allowed && self.run > BEGIN
+        self.most > 0 && self.run > BEGIN
     }
 
     /// Adds an entry of an index.
@@ -121,7 +121,7 @@ impl Owed {
 
     /// Forgets all: the view that owed it is dropped, or has it.
     pub(crate) fn clear(&mut self) {
-        *self = Self { is_allowed: self.is_allowed, ..Self::default() };
+        *self = Self { most: self.most, ..Self::default() };
     }
 }
 
@@ -151,11 +151,11 @@ impl Part {
 }
 
 impl Store {
-    /// Allows owing entries of indexes, from some hundred insertions in a row on: whoever allows it settles them before a
-    /// commit and a savepoint.
+    /// Allows owing entries of indexes, about so many bytes of them and 16 MiB at most, from some hundred insertions in a
+    /// row on: whoever allows it settles them before a commit and a savepoint.
     #[doc(hidden)]
-    pub const fn allow_owing(&mut self) {
-        self.owed.is_allowed = true;
+    pub fn allow_owing(&mut self, most: usize) {
+        self.owed.most = most.min(MOST_BYTES);
     }
 
     /// True if entries are owed.
@@ -170,7 +170,7 @@ impl Store {
     #[inline]
     pub const fn owes_much(&self) -> bool {
         let indexes = self.owed.parts.len() as u64;
-        indexes > 0 && (self.owed.entries / MOST_ROWS >= indexes || self.owed.bytes >= MOST_BYTES)
+        indexes > 0 && (self.owed.entries / MOST_ROWS >= indexes || self.owed.bytes >= self.owed.most)
     }
 
     /// Returns the working view itself, whose indexes may lack entries that are owed: for its schema and its tables.

@@ -33,7 +33,7 @@ fn store(owes: bool) -> Store {
     commands.iter().for_each(|command| store.apply_command(command).unwrap());
     store.commit();
     if owes {
-        store.allow_owing();
+        store.allow_owing(usize::MAX);
     }
     store
 }
@@ -281,7 +281,7 @@ fn stored(rows: u64) -> (std::sync::Arc<TestImage>, Store) {
     load(&mut store, 0..rows);
     let saved = store.commit().save(&pager, &mut image.keeper(true)).unwrap();
     let mut store = Store::resume(View::load(&saved.metadata, &saved.roots, &pager).unwrap());
-    store.allow_owing();
+    store.allow_owing(usize::MAX);
     // All of these are in the same leaf, so that the leaves of those after them aren't loaded.
     for id in rows..rows + BEGIN {
         insert(&mut store, id, i64::MAX, &format!("9-{id}"));

@@ -387,7 +387,7 @@ impl Replay {
             return Ok(events);
         }
         let mut sink = Applying { store, room, place: (frame.header.txid, *open), events: 0 };
-        sink.store.allow_owing();
+        sink.store.allow_owing(usize::MAX);
         event::decode_to(frame.payload, place.0, schema, &mut sink)
             .and_then(|()| sink.settle())
             .map_err(|error| explain_event(error, shown, frame))?;

@@ -26,10 +26,10 @@ pub(in crate::db) struct Room {
 impl Room {
     /// Begins a transaction. From now on its store may owe entries to indexes: they are settled before all that needs them.
     pub(in crate::db) fn new(core: &Core, store: &mut Store) -> Self {
-        store.allow_owing();
         let found = store.unsaved();
         let limit = spill::limit(core, found);
         let (left, batch) = (spill::room(core, found, limit), spill::batch(core));
+        store.allow_owing(batch.saturating_mul(4));
         Self { found, limit, left, batch, is_spilled: false }
     }
 
