@@ -149,6 +149,7 @@ impl Step {
                 let answer = question(&*table)?;
                 println!("{answer} {}{name}", ANSWER);
                 clock.print(name);
+                println!("{} {PEAK}{name}", clock::peak());
                 table.close()?;
             }
             None => {
@@ -165,12 +166,12 @@ impl Step {
                 );
             }
         }
-        println!("{} peak of it, MiB: {name}", clock::peak());
         Ok(())
     }
 }
 
 const LOAD: &str = "load";
+const PEAK: &str = "peak memory, MiB: ";
 const HELD: &str = "held after it, MiB";
 const OF_THIS: &str = "held after it by its own account, MiB";
 const ON_DISK: &str = "on disk, closed, MiB";
@@ -234,8 +235,9 @@ fn names() -> Vec<String> {
     let mut names = Vec::new();
     for task in std::iter::once(LOAD).chain(QUESTIONS.map(|(name, _)| name)) {
         names.extend(clock::UNITS.map(|unit| format!("{task}, {unit}")));
-        names.push(format!("peak of it, MiB: {task}"));
+        names.push(format!("{PEAK}{task}"));
         if task == LOAD {
+            names.push(format!("{PEAK}closing"));
             names.extend([HELD, OF_THIS, ON_DISK].map(str::to_owned));
         }
     }

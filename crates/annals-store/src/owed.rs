@@ -170,7 +170,8 @@ impl Store {
     #[inline]
     pub const fn owes_much(&self) -> bool {
         let indexes = self.owed.parts.len() as u64;
-        indexes > 0 && (self.owed.entries / MOST_ROWS >= indexes || self.owed.bytes >= self.owed.most)
+        indexes > 0
+            && (self.owed.entries / MOST_ROWS >= indexes || self.owed.bytes >= self.owed.most)
     }
 
     /// Returns the working view itself, whose indexes may lack entries that are owed: for its schema and its tables.
