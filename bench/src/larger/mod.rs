@@ -147,7 +147,7 @@ impl Step {
         match QUESTIONS.iter().find(|(question, _)| question == name) {
             Some((_, question)) => {
                 let answer = question(&*table)?;
-                println!("{answer} {}{name}", ANSWER);
+                println!("{answer} {ANSWER}{name}");
                 clock.print(name);
                 println!("{} {PEAK}{name}", clock::peak());
                 table.close()?;
@@ -155,15 +155,15 @@ impl Step {
             None => {
                 table.load(Events::new(self.rows))?;
                 clock.print(name);
+                println!("{} {PEAK}{name}", clock::peak());
                 println!("{} {HELD}", clock::held());
                 if let Some(bytes) = table.memory() {
                     println!("{} {OF_THIS}", crate::memory::mib(bytes));
                 }
+                crate::memory::forget_peak();
                 table.close()?;
-                println!(
-                    "{} on disk, closed, MiB",
-                    crate::memory::mib(disk::length(&self.folder)?)
-                );
+                println!("{} {PEAK}closing", clock::peak());
+                println!("{} {ON_DISK}", crate::memory::mib(disk::length(&self.folder)?));
             }
         }
         Ok(())
