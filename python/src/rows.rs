@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use annals::{RowId, Table as Schema, TableNumber, TableView};
+use annals::{RowId, Table as Schema, TableNumber, TableView, ValueRef};
 use annals_arrow::{Options, TableBatches};
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt as _;
 use pyo3::types::{PyCapsule, PyDict, PyIterator, PySlice, PyString, PyTuple};
 
 use crate::arrow;
@@ -15,7 +16,6 @@ use crate::errors::{OrRaise as _, invalid};
 use crate::html::{self, SHOWN};
 use crate::source::Source;
 use crate::values::{is_keyword, keyword_field, to_python};
-use crate::wait::locked;
 
 /// A row: its fields are attributes, and `id` is its id. As the rows of `sqlite3`, it has the values in order, and by name
 /// in brackets; `dict(row)` has all of them. A field whose name is a keyword has an underscore after it: `row.class_`.
@@ -216,6 +216,20 @@ pub(crate) struct Rest {
 /// The most rows that are read together.
 const TOGETHER: usize = 256;
 
+/// No more rows are read together once those before them have so many bytes. A blob may have any number.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Returns how many bytes the values of a row have, but for numbers.
+fn bytes_of(row: &annals::Row<'_>, table: &Schema) -> usize {
+    let bytes = |value| match value {
+        ValueRef::String(text) => text.len(),
+        ValueRef::Bytes(bytes) => bytes.len(),
+        ValueRef::Blob(_) => MOST_BYTES,
+        _ => 0,
+    };
+    table.fields.iter().map(|field| bytes(row.value(field.number))).sum()
+}
+
 impl Rest {
     /// Returns all rows of a table whose ids are before `end`.
     pub(crate) const fn all(end: u64) -> Self {
@@ -226,27 +240,35 @@ impl Rest {
         Self { end: ids.len() as u64, ids: Some(ids), ..Self::all(0) }
     }
 
-    /// Reads the next rows, `most` of them. After an error the same row is the next one.
+    /// Reads the next rows, at most `most` of them, and few large ones. After an error the same row is the next one.
     fn read(
         &mut self,
         (view, table): (TableView<'_>, &Schema),
         most: usize,
         make: impl Fn(&annals::Row<'_>) -> PyResult<Row>,
     ) -> PyResult<()> {
+        let mut bytes = 0;
         let Some(ids) = &self.ids else {
             let rows = view.range(RowId(self.next)..RowId(self.end));
             for row in reading(rows, view.schema(), table).take(most) {
-                let row = make(&row.or_raise()?)?;
-                self.next = row.id + 1;
-                self.ready.push_back(row);
+                let row = row.or_raise()?;
+                self.ready.push_back(make(&row)?);
+                self.next = row.id().0 + 1;
+                bytes += bytes_of(&row, table);
+                if bytes >= MOST_BYTES {
+                    break;
+                }
             }
             return Ok(());
         };
-        while self.next < self.end && self.ready.len() < most {
+        while self.next < self.end && self.ready.len() < most && bytes < MOST_BYTES {
             let id = usize::try_from(self.next).ok().and_then(|place| ids.get(place));
             // A row of a transaction may have been deleted since.
             let row = id.map(|id| find(view, table, *id).or_raise()).transpose()?.flatten();
-            self.ready.extend(row.map(|row| make(&row)).transpose()?);
+            if let Some(row) = row {
+                self.ready.push_back(make(&row)?);
+                bytes += bytes_of(&row, table);
+            }
             self.next += 1;
         }
         Ok(())
@@ -270,6 +292,11 @@ impl RowIterator {
     pub(crate) const fn new(source: Source, table: Arc<Schema>, rest: Rest) -> Self {
         Self { source, table, rest: Mutex::new(rest), asked: AtomicU32::new(1) }
     }
+
+    /// Waits for another thread that asks for rows. Python runs meanwhile: that thread may need it to end.
+    fn rest(&self, py: Python<'_>) -> MutexGuard<'_, Rest> {
+        self.rest.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[pymethods]
@@ -282,24 +309,29 @@ impl RowIterator {
         if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(SIGNALS_AFTER) {
             py.check_signals()?;
         }
-        let mut rest = locked(&self.rest);
-        if let Some(row) = rest.ready.pop_front() {
+        if let Some(row) = self.rest(py).ready.pop_front() {
             return Ok(Some(row));
         }
-        let most = match self.source {
-            Source::Snapshot(_) => rest.together,
-            Source::Transaction(_) => 1,
-        };
-        rest.together = (most * 4).min(TOGETHER);
-        let read = self.source.look(py, |view, blobs| {
-            let view = view.table(self.table.number).or_raise()?;
-            rest.read((view, &self.table), most, |row| Row::of(py, &self.table, row, blobs))
-        });
-        match rest.ready.pop_front() {
-            // An error after it is met again when that row is asked for.
-            Some(row) => Ok(Some(row)),
-            None => read.map(|()| None),
-        }
+        self.source.look(py, |view, blobs| {
+            // Only now: to wait for a transaction takes long, and others may ask for rows meanwhile.
+            let mut rest = self.rest(py);
+            let read = if rest.ready.is_empty() {
+                let most = match self.source {
+                    Source::Snapshot(_) => rest.together,
+                    Source::Transaction(_) => 1,
+                };
+                rest.together = (most * 4).min(TOGETHER);
+                let view = view.table(self.table.number).or_raise()?;
+                rest.read((view, &self.table), most, |row| Row::of(py, &self.table, row, blobs))
+            } else {
+                Ok(()) // another thread has read them
+            };
+            match rest.ready.pop_front() {
+                // An error after it is met again when that row is asked for.
+                Some(row) => Ok(Some(row)),
+                None => read.map(|()| None),
+            }
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import tracemalloc
 from datetime import date
 from decimal import Decimal
 
@@ -124,6 +125,18 @@ def test_only_selected_fields_are_there(db):
         tx.t.insert_all({"n": n, "s": str(n)} for n in range(10, 2010))
         assert sum(row.n for row in tx.t.range(select="n")) == sum(row.n for row in tx.t)
     assert [row.n for row in db.t.by_n.range(select=["n"])] == sorted(row.n for row in db.t)
+
+
+def test_few_large_rows_are_read_together():
+    with annals.in_memory("create_table t\nadd_field t s string\nadd_field t b blob null\n") as db:
+        with db.write() as tx:
+            tx.t.insert_all({"s": "x" * (1 << 20), "b": None} for _ in range(40))
+            tx.t.insert_all({"s": "", "b": b"y" * (1 << 20)} for _ in range(40))
+        for rows in [db.t, db.t.range()]:
+            tracemalloc.start()
+            assert sum(len(row.s) + len(row.b or b"") for row in rows) == 80 << 20
+            assert tracemalloc.get_traced_memory()[1] < 12 << 20
+            tracemalloc.stop()
 
 
 def test_notebooks_show_tables(db):

@@ -5,6 +5,8 @@ import concurrent.futures
 import contextvars
 import gc
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -40,6 +42,27 @@ def test_each_call_of_a_transaction_may_come_from_another_thread(db):
     elsewhere(lambda: point.rollback())
     assert elsewhere(tx.commit) == tx.txid
     assert numbers(db) == [2]
+
+
+def test_threads_share_an_iterator_while_another_uses_the_transaction(db):
+    """In a process of its own: where they wait for each other, no thread of it runs any more."""
+    script = f"""
+import threading, annals
+with annals.in_memory({SCHEMA!r}) as db:
+    with db.write() as tx:
+        tx.t.insert_all({{"n": n}} for n in range(20_000))
+    tx = db.write()
+    rows = iter(tx.t)
+    assert next(rows).id == 0
+    seen = []
+    threads = [threading.Thread(target=tx.revert, args=[db.read().txid])]
+    threads += [threading.Thread(target=lambda: seen.extend(row.id for row in rows)) for _ in range(3)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    tx.rollback()
+    assert len(seen) == len(set(seen)) < 20_000
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback", "__exit__"])

@@ -157,7 +157,10 @@ impl TableBatches {
             let run = match &mut self.asked {
                 Asked::Rows(rows) => match rows.next() {
                     Some(id) => {
-                        let row = view.range(id..=id).reading(&fields).next().transpose()?;
+                        let row = match fields.len() < view.schema().fields.len() {
+                            true => view.range(id..=id).reading(&fields).next().transpose()?,
+                            false => None,
+                        };
                         filling.push(&row.map_or_else(|| view.get(id), Ok)?, &blobs)?;
                         continue;
                     }

@@ -36,8 +36,8 @@ pub(crate) struct Owed {
     most: usize,
     /// How many rows were inserted since the last other change, or since the last reading of what was owed.
     run: u64,
-    /// How many entries are owed, and how many bytes they have.
-    entries: u64,
+    /// How many rows owe entries, and how many bytes these have.
+    rows: u64,
     bytes: usize,
     parts: Vec<Part>,
     aside: OnceCell<Box<Aside>>,
@@ -65,17 +65,21 @@ struct Aside {
 }
 
 impl Owed {
-    /// Notes that rows are about to be inserted; returns true if their entries may be owed.
+    /// Notes that rows are about to be inserted; returns true if their entries may be owed. Then all of them count, in
+    /// whatever table, with indexes or without.
     #[inline]
     pub(crate) const fn begin_rows(&mut self, count: u64) -> bool {
         self.run = self.run.saturating_add(count);
-        self.most > 0 && self.run > BEGIN
+        let may_owe = self.most > 0 && self.run > BEGIN;
+        if may_owe {
+            self.rows = self.rows.saturating_add(count);
+        }
+        may_owe
     }
 
     /// Adds an entry of an index.
     #[inline]
     pub(crate) fn push(&mut self, number: usize, entry: &[u8]) {
-        self.entries += 1;
         let entries = self.of(number);
         entries.push(entry, false);
         self.bytes += entry.len();
@@ -91,9 +95,8 @@ impl Owed {
     ) -> Result<()> {
         let entries = self.of(index.number.0 as usize);
         let before = entries.memory();
-        entries.collect(index, table, ids.clone(), key)?;
+        entries.collect(index, table, ids, key)?;
         self.bytes += self.of(index.number.0 as usize).memory().saturating_sub(before);
-        self.entries += ids.end.saturating_sub(ids.start);
         Ok(())
     }
 
@@ -169,9 +172,7 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub const fn owes_much(&self) -> bool {
-        let indexes = self.owed.parts.len() as u64;
-        indexes > 0
-            && (self.owed.entries / MOST_ROWS >= indexes || self.owed.bytes >= self.owed.most)
+        self.owes() && (self.owed.rows >= MOST_ROWS || self.owed.bytes >= self.owed.most)
     }
 
     /// Returns the working view itself, whose indexes may lack entries that are owed: for its schema and its tables.

@@ -419,7 +419,8 @@ impl<T: Take> Page<'_, T> {
                     Some(from) => view.rank(&refs(from))?,
                     None => asked.rank.unwrap_or(0),
                 };
-                let mut rows = view.rows();
+                // The row before them is read, too: of it no more than of others.
+                let mut rows = self.shown.by_key(view.rows());
                 if let Some(last) = before.checked_sub(1) {
                     // It takes logarithmic time.
                     rows.nth(usize::try_from(last).unwrap_or(usize::MAX)).transpose()?;

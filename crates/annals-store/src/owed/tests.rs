@@ -99,6 +99,35 @@ fn much_is_owed_at_a_bound() {
 }
 
 #[test]
+fn the_bound_is_of_the_rows_of_all_tables() {
+    let mut store = store(true);
+    let other = TableNumber(1);
+    let (name, ty, nullable) = ("number".to_owned(), Type::Int64, false);
+    let index = Command::CreateIndex {
+        name: "u_by_number".to_owned(),
+        table: other,
+        fields: vec![NUMBER],
+        descending: Vec::new(),
+        collated: Vec::new(),
+        unique: false,
+    };
+    for command in [
+        Command::CreateTable { name: "u".to_owned() },
+        Command::AddField { table: other, name, ty, nullable, default: None },
+        index,
+    ] {
+        store.apply_command(&command).unwrap();
+    }
+    load(&mut store, 0..BEGIN);
+    store.insert(other, RowId(0), &[ValueRef::Int64(7)], Uniqueness::AtOnce).unwrap();
+    load(&mut store, BEGIN..BEGIN + MOST_ROWS - 2);
+    assert!(!store.owes_much());
+    load(&mut store, BEGIN + MOST_ROWS - 2..BEGIN + MOST_ROWS - 1);
+    assert!(store.owes_much());
+    store.view().check().unwrap();
+}
+
+#[test]
 fn a_reader_in_the_middle_sees_all_and_the_load_continues() {
     let (mut store, mut plain) = (store(true), store(false));
     let mut end = 0;

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::mem::{Discriminant, discriminant};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -40,11 +39,11 @@ pub(crate) struct Wanted<'s> {
 
 /// What a cached item is: two arrays of different forms may refer to the same bytes only in a hostile image, but then
 /// the one mustn't get what the other has checked, or unpacked.
-type Identity = (Stored, Discriminant<Packing>);
+type Identity = (Stored, usize);
 
 impl Wanted<'_> {
     fn identity(&self) -> Identity {
-        (*self.stored, discriminant(&self.packing))
+        (*self.stored, self.packing.code())
     }
 }
 
@@ -314,7 +313,7 @@ mod tests {
 
     fn stored(place: u64, len: u32) -> Identity {
         let stored = Stored { place, len, txid: 1, backfill: 1, ..Stored::default() };
-        (stored, discriminant(&Packing::Bytes))
+        (stored, Packing::Bytes.code())
     }
 
     #[test]

@@ -75,6 +75,7 @@ fn an_array_that_is_brought_up_to_date_is_what_a_clone_is() {
 #[test]
 fn a_cached_page_is_only_for_arrays_of_its_form() {
     let (image, pager) = TestImage::new(1 << 20, false);
+    image.set_packing(true);
     let mut cells = Cells::<8>::default();
     let epoch = Epoch::first();
     for slot in 0..3000 {
@@ -90,4 +91,7 @@ fn a_cached_page_is_only_for_arrays_of_its_form() {
     assert_eq!(nodes.get(0).unwrap_err().kind(), ErrorKind::Corrupt);
     let loads = pager.usage().loads;
     assert!(all.get(0).unwrap().is_some() && pager.usage().loads == loads, "it is still cached");
+    // Nor are its bytes numbers of another size.
+    let others: Base<PageRef> = Base::new(root, Arc::clone(&pager), Form::cells(4));
+    assert_eq!(others.get(0).unwrap_err().kind(), ErrorKind::Corrupt);
 }

@@ -43,6 +43,15 @@ const fn units(len: usize) -> usize {
 }
 
 impl Packing {
+    /// Returns a number that only arrays have whose pages are checked and packed in the same way.
+    pub(crate) const fn code(self) -> usize {
+        match self {
+            Self::Bytes => 0,
+            Self::Nodes(_) => usize::MAX,
+            Self::Cells(width) => width,
+        }
+    }
+
     /// Packs the bytes of a page, after which it has zeros; `None` if that doesn't save enough.
     ///
     /// A page of a tree is packed if that saves a unit. Others must save half of them, so that reading one value of

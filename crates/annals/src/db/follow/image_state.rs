@@ -348,9 +348,9 @@ impl ImageState {
     /// truncates its free end. Only if a backfill of this handle has found the space. Never while commits continue:
     /// freeing blocks makes some disks slow for a while.
     ///
-    /// Cost: a copy reads and writes at most 64 MiB, or as much as backfills have written since opening. Meanwhile both
-    /// files are there; where the disk has no room for that, the end of the old one is truncated.
-    pub(in crate::db) fn shrink(&self, working: &Working) -> Result<()> {
+    /// Cost: a copy reads and writes at most 64 MiB, or, if somebody `has_time`, as much as backfills have written since
+    /// opening. Meanwhile both files are there; where the disk has no room for that, the end of the old one is truncated.
+    pub(in crate::db) fn shrink(&self, working: &Working, has_time: bool) -> Result<()> {
         const WORTH: u64 = 1 << 20;
         const COPIED_AT_MOST: u64 = 64 << 20;
         let (Some((image, _)), Some(root), None) = (&working.image, working.root, &working.spill)
@@ -364,7 +364,8 @@ impl ImageState {
         }
         // A reader would keep the space of the old file.
         let is_read = working.pinned(image)?.iter().any(|number| *number != root.number);
-        if kept <= COPIED_AT_MOST.max(image.written()) && !is_read {
+        let written = if has_time { image.written() } else { 0 };
+        if kept <= COPIED_AT_MOST.max(written) && !is_read {
             match image.compact(&frames, &*self.clock) {
                 Err(error) if error.kind() == ErrorKind::Io => {}
                 compacted => return compacted.map(drop),

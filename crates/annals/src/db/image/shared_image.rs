@@ -137,7 +137,8 @@ pub(in crate::db) fn backfill_as_the_last(
     let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
     let mut run = BackfillRun::begin(image_state, BackfillMode::Passive);
     advance_shared(db, &mut run, &mut working, writing, watch)?;
-    image_state.shrink(&working)
+    // Another process that opens the journal meanwhile waits for the turn.
+    image_state.shrink(&working, false)
 }
 
 /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.

@@ -130,7 +130,7 @@ pub(in crate::db) fn unsaved_due(core: &Core) -> usize {
 }
 
 /// Updates the image if replaying the tail would make the next opening noticeably longer. Ends that after
-/// `patience`.
+/// `patience`; only without such an end it copies an image of any size.
 pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Result<()> {
     let deadline = core.clock().elapsed().saturating_add(patience);
     let go_on = || match core.clock().elapsed() < deadline {
@@ -144,7 +144,7 @@ pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Resul
         // A transaction that was forgotten has the writer for ever.
         retain::keep_the_rules(core, Duration::ZERO)?;
     }
-    image_state.shrink(&lock(&image_state.working))
+    image_state.shrink(&lock(&image_state.working), patience == Duration::MAX)
 }
 
 /// True if an image with the end `reached` in the journal, 0 if there is none, would make the next opening

@@ -77,8 +77,10 @@ impl<'db> Transaction<'db> {
 
     /// Returns the state that this transaction sees: the last commit and its own changes.
     ///
-    /// Cost: in the middle of a load, after hundreds of insertions in a row, it merges their entries into the indexes, of at
-    /// most 65,536 rows.
+    /// Cost: in the middle of a load, after hundreds of insertions in a row, it merges their entries into the indexes, of
+    /// 65,536 rows and one run of fewer at most. Each leaf that gets one takes a page of memory, whatever
+    /// [`Options::memory`](crate::Options::memory) says; a [savepoint](Self::set_savepoint) before it merges them within
+    /// that.
     #[inline]
     #[must_use]
     pub fn view(&self) -> &View {

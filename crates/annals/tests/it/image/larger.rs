@@ -176,14 +176,13 @@ fn a_transaction_larger_than_memory_is_as_any_other() {
     opens_as(&path, expected);
 }
 
-/// More than is copied in any case: but this handle has written more.
-#[test]
-fn closing_gives_back_the_space_of_deleted_rows() {
-    const VALUE: usize = 1 << 20;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.annals");
+/// How many bytes each value of the following image has.
+const VALUE: usize = 1 << 20;
+
+/// Leaves a large image of which a quarter is free, and which this handle has written.
+fn with_gaps(path: &Path) -> Database {
     // No key frame holds the space.
-    let db = options(8 * LITTLE).key_frames(0).open(&path).unwrap();
+    let db = options(8 * LITTLE).key_frames(0).open(path).unwrap();
     db.write(define).unwrap();
     let mut rows = Vec::new();
     for number in 0..50 {
@@ -194,21 +193,42 @@ fn closing_gives_back_the_space_of_deleted_rows() {
         rows.push(db.write(row).unwrap());
     }
     db.backfill(BackfillMode::Passive).unwrap();
-    let before = image_len(&path);
     // Each value is in its row, and a key of the index.
-    assert!(before > 100 * VALUE as u64);
+    assert!(image_len(path) > 100 * VALUE as u64);
     db.write(|tx| rows[..12].iter().try_for_each(|row| tx.delete(TABLE, *row))).unwrap();
     // The older of both roots reaches them until the second backfill.
     for number in 1000..1002 {
         db.write(|tx| insert(tx, number..number + 1)).unwrap();
         db.backfill(BackfillMode::Passive).unwrap();
     }
+    db
+}
+
+/// More than is copied in any case: but this handle has written more.
+#[test]
+fn closing_gives_back_the_space_of_deleted_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    let db = with_gaps(&path);
     let expected = digest(&db.read());
     db.close().unwrap();
     let kept = 76 * VALUE as u64;
     assert!((kept..kept + 2 * VALUE as u64).contains(&image_len(&path)), "{}", image_len(&path));
     let db = options(LITTLE).open(&path).unwrap();
     assert_eq!(db.recovered().findings, Vec::<String>::new());
+    assert_eq!(digest(&db.read()), expected);
+}
+
+/// Dropping a database waits for some seconds at most, and a copy has no end before its own.
+#[test]
+fn dropping_copies_no_large_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    let db = with_gaps(&path);
+    let expected = digest(&db.read());
+    drop(db);
+    assert!(image_len(&path) > 90 * VALUE as u64, "{}", image_len(&path));
+    let db = options(LITTLE).open(&path).unwrap();
     assert_eq!(digest(&db.read()), expected);
 }
 
