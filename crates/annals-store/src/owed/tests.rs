@@ -183,9 +183,8 @@ fn each_change_but_an_insertion_settles() {
     };
     let drop_index = |store: &mut Store| {
         store.apply_command(&Command::DropIndex { index: IndexNumber(1) }).unwrap();
-        store
-            .apply_command(&Command::DropField { table: TABLE, field: FieldNumber(1) })
-            .unwrap_err();
+        let command = Command::DropField { table: TABLE, field: FieldNumber(1) };
+        store.apply_command(&command).unwrap_err();
         let error = store.view().index(IndexNumber(1)).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
     };

@@ -51,6 +51,11 @@ fn create_index(
     tx.apply_command(&Command::CreateIndex { name, table, fields, descending, collated, unique })
 }
 
+/// A row: its id, its number, its text.
+type Found = (u64, i64, String);
+/// Its place in the order of an index.
+type Place = (String, i64, u64);
+
 /// Fails unless a view has the rows of a model, in the order of each index too.
 #[track_caller]
 fn assert_has(view: &View, model: &Model) {
@@ -61,9 +66,9 @@ fn assert_has(view: &View, model: &Model) {
     };
     let expected: Vec<_> = model.iter().map(|(id, (n, text))| (*id, *n, text.clone())).collect();
     assert!(table.rows().map(row).eq(expected.iter().cloned()), "by id");
-    let through = |index, key: &dyn Fn(&(u64, i64, String)) -> (String, i64, u64)| {
+    let through = |index, place: &dyn Fn(&Found) -> Place| {
         let mut expected = expected.clone();
-        expected.sort_by_cached_key(key);
+        expected.sort_by_cached_key(place);
         let found: Vec<_> = view.index(index).unwrap().rows().map(row).collect();
         assert_eq!(found.len(), expected.len(), "{index:?}");
         assert!(found == expected, "{index:?}");
