@@ -33,7 +33,7 @@ fn a_question_fetches_a_small_part_of_the_database() {
             all.requests, all.bytes, opened.requests, opened.bytes
         ));
         // It asks for two versions of each row that was changed in between.
-        let share = if *name == "the difference of near moments" { 10 } else { 15 };
+        let share = if *name == "the difference of near moments" { 9 } else { 15 };
         assert!(all.bytes * share <= size && all.requests <= 80, "{report}");
         sum += all.bytes;
         // Once more costs nothing.
